@@ -1,0 +1,68 @@
+"""What a shot says about the picture: camera, light, looks and film."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vfx.geometry.bodies import Vector
+from vfx.geometry.schema import setting
+
+
+@dataclass(frozen=True)
+class Camera:
+    """A perspective camera."""
+
+    position: Vector = setting((0.0, 0.12, 0.4), "Where the camera stands.", unit="m")
+    target: Vector = setting((0.0, 0.06, 0.0), "The point it looks at.", unit="m")
+    up: Vector = setting((0.0, 1.0, 0.0), "The direction that is up in the picture.")
+    focal_length: float = setting(50.0, "Focal length.", unit="mm", above=0.0)
+    film_width: float = setting(36.0, "Width of the film back.", unit="mm", above=0.0)
+
+
+@dataclass(frozen=True)
+class Light:
+    """The environment and one key light."""
+
+    environment: str = setting(
+        "studio", "Environment: the name of a built-in one, or an equirectangular EXR/HDR file "
+        "relative to the shot file.")
+    environment_rotation: float = setting(0.0, "Turn of the environment about y.", unit="degrees")
+    exposure: float = setting(0.0, "Exposure of the picture.", unit="stops")
+    key_direction: Vector = setting((-0.5, 1.0, 0.6), "Direction toward the key light.")
+    key_color: Vector = setting((2.0, 1.9, 1.75), "Irradiance of the key light, linear RGB.", at_least=0.0)
+    key_angle: float = setting(
+        2.0, "Angular radius of the key light; soft shadows.", unit="degrees", at_least=0.0, at_most=45.0)
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a material looks: diffuse plus normalised Blinn-Phong."""
+
+    albedo: Vector = setting((0.55, 0.72, 0.68), "Diffuse colour, linear RGB.", at_least=0.0, at_most=1.0)
+    fracture_albedo: Vector = setting(
+        (0.80, 0.88, 0.86), "Diffuse colour of broken faces, linear RGB.", at_least=0.0, at_most=1.0)
+    specular: float = setting(0.06, "Specular reflectance at normal incidence.", at_least=0.0, at_most=1.0)
+    shininess: float = setting(200.0, "Blinn-Phong exponent.", at_least=1.0, at_most=1e5)
+
+
+@dataclass(frozen=True)
+class FloorLook:
+    """The floor in the picture."""
+
+    visible: bool = setting(True, "Whether the floor is in the picture.")
+    albedo: Vector = setting((0.32, 0.30, 0.28), "Colour, linear RGB.", at_least=0.0, at_most=1.0)
+    checker: float = setting(0.0, "Size of a checker pattern; 0 for none.", unit="m", at_least=0.0)
+    specular: float = setting(0.04, "Specular reflectance.", at_least=0.0, at_most=1.0)
+    shininess: float = setting(60.0, "Blinn-Phong exponent.", at_least=1.0, at_most=1e5)
+
+
+@dataclass(frozen=True)
+class Film:
+    """Size, quality and colour of the frames."""
+
+    resolution: tuple[int, int] = setting(
+        (1280, 720), "Width and height.", unit="pixels", at_least=1, at_most=32768)
+    samples: int = setting(16, "Camera rays a pixel.", at_least=1, at_most=4096)
+    occlusion: bool = setting(True, "Whether the environment is occluded by nearby surfaces.")
+    color_space: str = setting(
+        "acescg", "Colour space of the frames.", choices=("acescg", "linear-rec709"))
