@@ -1,0 +1,247 @@
+// The only file that knows there are two compilers: one kernel text, two processors.
+//
+// KERNEL        a function that is launched; its first argument is the FOR_EACH count
+// DEVICE        a function that kernels call
+// INOUT, OUT    mark the pointers that a kernel changes or fills
+// FOR_EACH      a grid-stride loop on CUDA, an OpenMP loop on the host
+// FOR_EACH_GROUP the same over groups of LANES lanes: on CUDA LANES threads of a warp run
+//               the body together, on the host one thread runs it on whole vectors
+// lane_f/lane_i one value for each lane of a group; arithmetic and comparison act lane by lane
+#define LANES 8
+
+typedef long long int64;
+typedef unsigned long long uint64;
+typedef unsigned int uint32;
+typedef unsigned short uint16;
+typedef unsigned char uint8;
+
+#define INOUT
+#define OUT
+#define PI_F 3.14159265358979f
+
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+
+// ------------------------------------------------------------------ CUDA
+#define KERNEL extern "C" __global__
+#define DEVICE __device__ __forceinline__
+#define INFINITY_F __int_as_float(0x7f800000)
+
+#define FOR_EACH(i, n)                                                        \
+    for (int64 i = (int64)blockIdx.x * blockDim.x + threadIdx.x; i < (n);     \
+         i += (int64)gridDim.x * blockDim.x)
+#define FOR_EACH_CHUNKED(i, n, chunk) FOR_EACH(i, n)
+#define FOR_EACH_GROUP(g, n, chunk)                                           \
+    for (int64 g = ((int64)blockIdx.x * blockDim.x + threadIdx.x) / LANES;    \
+         g < (n); g += (int64)gridDim.x * blockDim.x / LANES)
+
+typedef float lane_f;
+typedef int lane_i;
+
+DEVICE int lane_index() { return threadIdx.x & (LANES - 1); }
+DEVICE unsigned lane_group_mask() { return 0xffu << (threadIdx.x & 31 & ~(LANES - 1)); }
+DEVICE lane_f lane_load(const float *p) { return p[lane_index()]; }
+DEVICE lane_i lane_load(const int *p) { return p[lane_index()]; }
+DEVICE void lane_store(float *p, lane_f v) { p[lane_index()] = v; }
+DEVICE void lane_store(int *p, lane_i v) { p[lane_index()] = v; }
+DEVICE lane_f lane_splat(float v) { return v; }
+DEVICE lane_i lane_splat(int v) { return v; }
+DEVICE lane_f lane_float(lane_i v) { return (float)v; }
+DEVICE lane_f lane_select(lane_i m, lane_f a, lane_f b) { return m ? a : b; }
+DEVICE lane_f lane_fma(lane_f a, lane_f b, lane_f c) { return fmaf(a, b, c); }
+DEVICE lane_f lane_min(lane_f a, lane_f b) { return a < b ? a : b; }
+DEVICE lane_f lane_max(lane_f a, lane_f b) { return a > b ? a : b; }
+DEVICE lane_f lane_rsqrt(lane_f x) { return rsqrtf(x); }
+DEVICE lane_i lane_from_bits(int bits) { return (bits >> lane_index()) & 1; }
+DEVICE int lane_bits(lane_i m)
+{
+    const unsigned group = lane_group_mask();
+    return (int)(__ballot_sync(group, m) >> (threadIdx.x & 31 & ~(LANES - 1))) & 0xff;
+}
+DEVICE float lane_sum(lane_f v)
+{
+    for (int step = LANES / 2; step > 0; step /= 2)
+        v += __shfl_xor_sync(lane_group_mask(), v, step);
+    return v;
+}
+DEVICE float lane_lowest(lane_f v)
+{
+    for (int step = LANES / 2; step > 0; step /= 2)
+        v = lane_min(v, __shfl_xor_sync(lane_group_mask(), v, step));
+    return v;
+}
+// Order what the lanes of a group wrote before what they read next.
+DEVICE void lane_fence() { __syncwarp(lane_group_mask()); }
+
+DEVICE int atomic_add_int(int *p, int v) { return atomicAdd(p, v); }
+DEVICE int atomic_exchange_int(int *p, int v) { return atomicExch(p, v); }
+// Make what this thread wrote visible before what it writes next.
+DEVICE void memory_fence() { __threadfence(); }
+DEVICE int bit_count(uint64 v) { return __popcll(v); }
+DEVICE int leading_zeros(uint64 v) { return __clzll((int64)v); }
+DEVICE float float_from_bits(uint32 v) { return __uint_as_float(v); }
+DEVICE uint32 bits_from_float(float v) { return __float_as_uint(v); }
+DEVICE int64 bits_from_double(double v) { return __double_as_longlong(v); }
+
+#else
+
+// ------------------------------------------------------------------ host
+#include <math.h>
+#include <string.h>
+#if defined(__SSE__)
+#include <immintrin.h>
+#endif
+
+#define KERNEL extern "C"
+#define DEVICE static inline __attribute__((always_inline))
+#define INFINITY_F __builtin_inff()
+#define VFX_PRAGMA(text) _Pragma(#text)
+
+#define FOR_EACH(i, n) FOR_EACH_CHUNKED(i, n, 512)
+#define FOR_EACH_CHUNKED(i, n, chunk)                                         \
+    VFX_PRAGMA(omp parallel for schedule(dynamic, chunk))                     \
+    for (int64 i = 0; i < (int64)(n); ++i)
+#define FOR_EACH_GROUP(g, n, chunk) FOR_EACH_CHUNKED(g, n, chunk)
+
+typedef float lane_f __attribute__((vector_size(4 * LANES)));
+typedef int lane_i __attribute__((vector_size(4 * LANES)));
+
+DEVICE lane_f lane_load(const float *p) { lane_f v; memcpy(&v, p, sizeof v); return v; }
+DEVICE lane_i lane_load(const int *p) { lane_i v; memcpy(&v, p, sizeof v); return v; }
+DEVICE void lane_store(float *p, lane_f v) { memcpy(p, &v, sizeof v); }
+DEVICE void lane_store(int *p, lane_i v) { memcpy(p, &v, sizeof v); }
+DEVICE lane_f lane_splat(float v) { return (lane_f){v, v, v, v, v, v, v, v}; }
+DEVICE lane_i lane_splat(int v) { return (lane_i){v, v, v, v, v, v, v, v}; }
+DEVICE lane_f lane_float(lane_i v) { return __builtin_convertvector(v, lane_f); }
+DEVICE lane_f lane_select(lane_i m, lane_f a, lane_f b) { return m ? a : b; }
+DEVICE lane_i lane_from_bits(int bits)
+{
+    const lane_i each = {1, 2, 4, 8, 16, 32, 64, 128};
+    return (lane_splat(bits) & each) == each;
+}
+#if defined(__AVX2__) && defined(__FMA__)
+DEVICE lane_f lane_min(lane_f a, lane_f b) { return _mm256_min_ps(a, b); }
+DEVICE lane_f lane_max(lane_f a, lane_f b) { return _mm256_max_ps(a, b); }
+DEVICE lane_f lane_fma(lane_f a, lane_f b, lane_f c) { return _mm256_fmadd_ps(a, b, c); }
+DEVICE int lane_bits(lane_i m) { return _mm256_movemask_ps((__m256)m); }
+// The 12-bit estimate and one Newton step: relative error below 3e-7.
+DEVICE lane_f lane_rsqrt(lane_f x)
+{
+    const lane_f y = _mm256_rsqrt_ps(x);
+    return y * lane_fma(x * -0.5f, y * y, lane_splat(1.5f));
+}
+#else
+DEVICE lane_f lane_min(lane_f a, lane_f b) { return a < b ? a : b; }
+DEVICE lane_f lane_max(lane_f a, lane_f b) { return a > b ? a : b; }
+DEVICE lane_f lane_fma(lane_f a, lane_f b, lane_f c) { return a * b + c; }
+DEVICE int lane_bits(lane_i m)
+{
+    int bits = 0;
+    for (int l = 0; l < LANES; ++l) bits |= (m[l] != 0) << l;
+    return bits;
+}
+DEVICE lane_f lane_rsqrt(lane_f x)
+{
+    lane_f y;
+    for (int l = 0; l < LANES; ++l) y[l] = 1.0f / sqrtf(x[l]);
+    return y;
+}
+#endif
+DEVICE float lane_sum(lane_f v)
+{
+    return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
+}
+DEVICE float lane_lowest(lane_f v)
+{
+    float lowest = v[0];
+    for (int l = 1; l < LANES; ++l) lowest = v[l] < lowest ? v[l] : lowest;
+    return lowest;
+}
+DEVICE void lane_fence() {}
+
+DEVICE int atomic_add_int(int *p, int v) { return __atomic_fetch_add(p, v, __ATOMIC_ACQ_REL); }
+DEVICE int atomic_exchange_int(int *p, int v) { return __atomic_exchange_n(p, v, __ATOMIC_ACQ_REL); }
+DEVICE void memory_fence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+DEVICE int bit_count(uint64 v) { return __builtin_popcountll(v); }
+DEVICE int leading_zeros(uint64 v) { return v ? __builtin_clzll(v) : 64; }
+DEVICE float float_from_bits(uint32 v) { float f; memcpy(&f, &v, sizeof f); return f; }
+DEVICE uint32 bits_from_float(float v) { uint32 u; memcpy(&u, &v, sizeof u); return u; }
+DEVICE int64 bits_from_double(double v) { int64 i; memcpy(&i, &v, sizeof i); return i; }
+
+#endif
+
+// ------------------------------------------------------------------ both
+DEVICE int minimum(int a, int b) { return a < b ? a : b; }
+DEVICE int maximum(int a, int b) { return a > b ? a : b; }
+DEVICE int64 minimum(int64 a, int64 b) { return a < b ? a : b; }
+DEVICE int64 maximum(int64 a, int64 b) { return a > b ? a : b; }
+DEVICE float minimum(float a, float b) { return a < b ? a : b; }
+DEVICE float maximum(float a, float b) { return a > b ? a : b; }
+DEVICE double minimum(double a, double b) { return a < b ? a : b; }
+DEVICE double maximum(double a, double b) { return a > b ? a : b; }
+DEVICE float clamped(float x, float low, float high) { return minimum(maximum(x, low), high); }
+
+struct Vec3 { float x, y, z; };
+DEVICE Vec3 make_vec3(float x, float y, float z) { Vec3 v; v.x = x; v.y = y; v.z = z; return v; }
+DEVICE Vec3 operator+(Vec3 a, Vec3 b) { return make_vec3(a.x + b.x, a.y + b.y, a.z + b.z); }
+DEVICE Vec3 operator-(Vec3 a, Vec3 b) { return make_vec3(a.x - b.x, a.y - b.y, a.z - b.z); }
+DEVICE Vec3 operator-(Vec3 a) { return make_vec3(-a.x, -a.y, -a.z); }
+DEVICE Vec3 operator*(Vec3 a, Vec3 b) { return make_vec3(a.x * b.x, a.y * b.y, a.z * b.z); }
+DEVICE Vec3 operator*(Vec3 a, float s) { return make_vec3(a.x * s, a.y * s, a.z * s); }
+DEVICE Vec3 operator*(float s, Vec3 a) { return a * s; }
+DEVICE Vec3 operator/(Vec3 a, float s) { return make_vec3(a.x / s, a.y / s, a.z / s); }
+DEVICE float dot(Vec3 a, Vec3 b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
+DEVICE Vec3 cross(Vec3 a, Vec3 b)
+{
+    return make_vec3(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x);
+}
+DEVICE float norm(Vec3 a) { return sqrtf(dot(a, a)); }
+DEVICE Vec3 normalize(Vec3 a) { return a / norm(a); }
+DEVICE Vec3 load_vec3(const float *p, int64 i)
+{
+    return make_vec3(p[3 * i], p[3 * i + 1], p[3 * i + 2]);
+}
+DEVICE void store_vec3(float *p, int64 i, Vec3 v)
+{
+    p[3 * i] = v.x;
+    p[3 * i + 1] = v.y;
+    p[3 * i + 2] = v.z;
+}
+
+struct Vec3d { double x, y, z; };
+DEVICE Vec3d make_vec3d(double x, double y, double z) { Vec3d v; v.x = x; v.y = y; v.z = z; return v; }
+DEVICE Vec3d operator+(Vec3d a, Vec3d b) { return make_vec3d(a.x + b.x, a.y + b.y, a.z + b.z); }
+DEVICE Vec3d operator-(Vec3d a, Vec3d b) { return make_vec3d(a.x - b.x, a.y - b.y, a.z - b.z); }
+DEVICE Vec3d operator*(Vec3d a, double s) { return make_vec3d(a.x * s, a.y * s, a.z * s); }
+DEVICE Vec3d operator*(double s, Vec3d a) { return a * s; }
+DEVICE double dot(Vec3d a, Vec3d b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
+DEVICE double norm(Vec3d a) { return sqrt(dot(a, a)); }
+DEVICE Vec3d load_vec3d(const double *p, int64 i)
+{
+    return make_vec3d(p[3 * i], p[3 * i + 1], p[3 * i + 2]);
+}
+DEVICE void store_vec3d(double *p, int64 i, Vec3d v)
+{
+    p[3 * i] = v.x;
+    p[3 * i + 1] = v.y;
+    p[3 * i + 2] = v.z;
+}
+
+// A well mixed 32-bit integer hash (xor-shift-multiply).
+DEVICE uint32 hash32(uint32 v)
+{
+    v ^= v >> 16;
+    v *= 0x7feb352du;
+    v ^= v >> 15;
+    v *= 0x846ca68bu;
+    v ^= v >> 16;
+    return v;
+}
+DEVICE uint32 hash32(uint32 seed, uint32 a, uint32 b, uint32 c)
+{
+    return hash32(hash32(hash32(hash32(seed) + a) + 0x9e3779b9u * b) + 0x85ebca6bu * c);
+}
+// Uniform in [0, 1), a function of its arguments alone.
+DEVICE float hash_uniform(uint32 seed, uint32 a, uint32 b, uint32 c)
+{
+    return (float)(hash32(seed, a, b, c) >> 8) * (1.0f / 16777216.0f);
+}
