@@ -6,7 +6,8 @@
 // FOR_EACH      a grid-stride loop on CUDA, an OpenMP loop on the host
 // FOR_EACH_GROUP the same over groups of LANES lanes: on CUDA LANES threads of a warp run
 //               the body together, on the host one thread runs it on whole vectors
-// lane_f/lane_i one value for each lane of a group; arithmetic and comparison act lane by lane
+// FOR_LANES     a loop over the lanes of a group inside FOR_EACH_GROUP, for what is not vectors
+// lane_f/_i/_d  one value for each lane of a group; arithmetic and comparison act lane by lane
 #define LANES 8
 
 typedef long long int64;
@@ -33,29 +34,45 @@ typedef unsigned char uint8;
 #define FOR_EACH_GROUP(g, n, chunk)                                           \
     for (int64 g = ((int64)blockIdx.x * blockDim.x + threadIdx.x) / LANES;    \
          g < (n); g += (int64)gridDim.x * blockDim.x / LANES)
+#define FOR_LANES(l) for (int l = lane_index(), l##_end = l + 1; l < l##_end; ++l)
 
 typedef float lane_f;
 typedef int lane_i;
+typedef double lane_d;
 
 DEVICE int lane_index() { return threadIdx.x & (LANES - 1); }
 DEVICE unsigned lane_group_mask() { return 0xffu << (threadIdx.x & 31 & ~(LANES - 1)); }
 DEVICE lane_f lane_load(const float *p) { return p[lane_index()]; }
 DEVICE lane_i lane_load(const int *p) { return p[lane_index()]; }
+DEVICE lane_d lane_load(const double *p) { return p[lane_index()]; }
+DEVICE void lane_store(double *p, lane_d v) { p[lane_index()] = v; }
 DEVICE void lane_store(float *p, lane_f v) { p[lane_index()] = v; }
 DEVICE void lane_store(int *p, lane_i v) { p[lane_index()] = v; }
 DEVICE lane_f lane_splat(float v) { return v; }
 DEVICE lane_i lane_splat(int v) { return v; }
+DEVICE lane_d lane_splat(double v) { return v; }
 DEVICE lane_f lane_float(lane_i v) { return (float)v; }
+DEVICE lane_d lane_double(lane_f v) { return (double)v; }
 DEVICE lane_f lane_select(lane_i m, lane_f a, lane_f b) { return m ? a : b; }
 DEVICE lane_f lane_fma(lane_f a, lane_f b, lane_f c) { return fmaf(a, b, c); }
 DEVICE lane_f lane_min(lane_f a, lane_f b) { return a < b ? a : b; }
 DEVICE lane_f lane_max(lane_f a, lane_f b) { return a > b ? a : b; }
 DEVICE lane_f lane_rsqrt(lane_f x) { return rsqrtf(x); }
+// The low 32 bits of round(v), |v| < 2^51: the integer falls out of the mantissa.
+DEVICE lane_i lane_low_bits(lane_d v)
+{
+    return (int)__double_as_longlong(v + 6755399441055744.0);
+}
 DEVICE lane_i lane_from_bits(int bits) { return (bits >> lane_index()) & 1; }
 DEVICE int lane_bits(lane_i m)
 {
     const unsigned group = lane_group_mask();
     return (int)(__ballot_sync(group, m) >> (threadIdx.x & 31 & ~(LANES - 1))) & 0xff;
+}
+// Whether v <= limit in every lane; false where one is NaN.
+DEVICE bool lane_all_at_most(lane_d v, double limit)
+{
+    return lane_bits(v <= limit) == 0xff;
 }
 DEVICE float lane_sum(lane_f v)
 {
@@ -101,17 +118,28 @@ DEVICE int64 bits_from_double(double v) { return __double_as_longlong(v); }
     VFX_PRAGMA(omp parallel for schedule(dynamic, chunk))                     \
     for (int64 i = 0; i < (int64)(n); ++i)
 #define FOR_EACH_GROUP(g, n, chunk) FOR_EACH_CHUNKED(g, n, chunk)
+#define FOR_LANES(l) for (int l = 0; l < LANES; ++l)
 
 typedef float lane_f __attribute__((vector_size(4 * LANES)));
 typedef int lane_i __attribute__((vector_size(4 * LANES)));
+typedef double lane_d __attribute__((vector_size(8 * LANES)));
+typedef int64 lane_l __attribute__((vector_size(8 * LANES)));
 
 DEVICE lane_f lane_load(const float *p) { lane_f v; memcpy(&v, p, sizeof v); return v; }
 DEVICE lane_i lane_load(const int *p) { lane_i v; memcpy(&v, p, sizeof v); return v; }
+DEVICE lane_d lane_load(const double *p) { lane_d v; memcpy(&v, p, sizeof v); return v; }
+DEVICE void lane_store(double *p, lane_d v) { memcpy(p, &v, sizeof v); }
 DEVICE void lane_store(float *p, lane_f v) { memcpy(p, &v, sizeof v); }
 DEVICE void lane_store(int *p, lane_i v) { memcpy(p, &v, sizeof v); }
 DEVICE lane_f lane_splat(float v) { return (lane_f){v, v, v, v, v, v, v, v}; }
 DEVICE lane_i lane_splat(int v) { return (lane_i){v, v, v, v, v, v, v, v}; }
+DEVICE lane_d lane_splat(double v) { return (lane_d){v, v, v, v, v, v, v, v}; }
 DEVICE lane_f lane_float(lane_i v) { return __builtin_convertvector(v, lane_f); }
+DEVICE lane_d lane_double(lane_f v) { return __builtin_convertvector(v, lane_d); }
+DEVICE lane_i lane_low_bits(lane_d v)
+{
+    return __builtin_convertvector((lane_l)(v + 6755399441055744.0), lane_i);
+}
 DEVICE lane_f lane_select(lane_i m, lane_f a, lane_f b) { return m ? a : b; }
 DEVICE lane_i lane_from_bits(int bits)
 {
@@ -146,6 +174,10 @@ DEVICE lane_f lane_rsqrt(lane_f x)
     return y;
 }
 #endif
+DEVICE bool lane_all_at_most(lane_d v, double limit)
+{
+    return lane_bits(__builtin_convertvector(v <= lane_splat(limit), lane_i)) == 0xff;
+}
 DEVICE float lane_sum(lane_f v)
 {
     return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));

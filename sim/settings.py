@@ -37,6 +37,9 @@ class Solver:
         1e8, "K_c of levine-2014 eq. 6; 0 turns contact off.", unit="Pa", at_least=0.0)
     calibrate: bool = setting(
         False, "Scale the bond stiffness so that an interior particle has exactly K.")
+    weak_factor: float = setting(
+        0.3, "Strain limit of a bond that crosses a [[weakening]] path, relative.",
+        at_least=0.0, at_most=1.0)
     seed: int = setting(1, "Seed of the scatter of strain limits.", at_least=0, at_most=2**31 - 1)
 
 
@@ -76,6 +79,4 @@ class Weakening:
         25.0, "Standard deviation of a stride's turn.", unit="degrees", at_least=0.0, at_most=180.0)
     branching: float = setting(
         0.05, "Chance a stride starts a branch.", at_least=0.0, at_most=1.0)
-    factor: float = setting(
-        0.3, "Strain limit of a bond that crosses, relative.", at_least=0.0, at_most=1.0)
     seed: int = setting(1, "Seed of the walks.", at_least=0, at_most=2**31 - 1)

@@ -1,0 +1,309 @@
+// Bond forces on pairs of 8-particle clusters; layout and symbols in network.py.
+#include "device/device.cuh"
+#include "sim/laws.cuh"
+#include "sim/layout.cuh"
+
+#define ROW_BITS ((1 << LANES) - 1)
+
+// Rest vectors of cluster b relative to cluster a's origin, one particle a lane.
+DEVICE void load_rest(
+    const double *origin, const float *rest, int a, int b, lane_f *position)
+{
+    for (int k = 0; k < 3; ++k) {
+        const float offset = (float)(origin[3 * a + k] - origin[3 * b + k]);
+        position[k] = lane_load(rest + LANES * (3 * (int64)b + k)) - offset;
+    }
+}
+
+// Bond vector at rest and difference of displacements [m] of particle i of cluster a
+// (a scalar) and the lanes of cluster b.
+DEVICE Bond bond_of_row(
+    const float *rest, const int *displacement, float unit, int64 a, int i,
+    const lane_f *rest_b, const lane_i *moved_b, lane_f *xi)
+{
+    lane_f u[3];
+    for (int k = 0; k < 3; ++k) {
+        const int64 at = LANES * (3 * a + k) + i;
+        xi[k] = lane_splat(rest[at]) - rest_b[k];
+        u[k] = lane_float(lane_splat(displacement[at]) - moved_b[k]) * unit;
+    }
+    return bond_stretch(xi, u);
+}
+
+// Find the bonds between candidate pairs of clusters: bit 8 i + j is set where particle i of
+// the first and j of the second are within reach. A cluster with itself counts each pair once.
+KERNEL void find_bonds(
+    int n_pairs, double reach,
+    const int *pair_first,      // (n_pairs,)
+    const int *pair_second,     // (n_pairs,)
+    const int *cluster_count,   // (n_clusters,) particles in the cluster, the rest is padding
+    const double *position,     // (n_clusters, 3, LANES) [m]
+    OUT uint64 *mask)           // (n_pairs,)
+{
+    FOR_EACH(p, n_pairs) {
+        const int64 a = pair_first[p], b = pair_second[p];
+        uint64 bits = 0;
+        for (int i = 0; i < cluster_count[a]; ++i) {
+            const Vec3d x = load_particle(position, LANES * a + i);
+            for (int j = a == b ? i + 1 : 0; j < cluster_count[b]; ++j) {
+                const Vec3d xi = load_particle(position, LANES * b + j) - x;
+                if (dot(xi, xi) <= reach * reach) bits |= (uint64)1 << (LANES * i + j);
+            }
+        }
+        mask[p] = bits;
+    }
+}
+
+// Break overstretched bonds, then sum the forces of the live ones [N] and the smallest
+// stretch of each particle. Each pair is visited once and acts on both ends; sums go to the
+// slots of the tile, which nobody else writes.
+KERNEL void bond_forces(
+    int n_tiles, float unit, float weak_factor,
+    const int *flag,
+    const int64 *step,
+    const int *tile_start,      // (n_tiles + 1,) first cluster of a tile
+    const int *tile_slot,       // (n_tiles + 1,) first slot of a tile
+    const int *pair_start,      // (n_clusters + 1,) first pair of a cluster
+    const int *pair_second,     // (n_pairs,)
+    const int *pair_slot,       // (n_pairs,) where the second cluster's sums go
+    const uint64 *pair_weak,    // (n_pairs,) bonds on a weakened path
+    const uint64 *pair_edge,    // (n_pairs,) bonds of adjacent elements
+    const int *pair_edge_start, // (n_pairs,) number of the first of them
+    const double *origin,       // (n_clusters, 3) [m]
+    const float *rest,          // (n_clusters, 3, LANES) [m] relative to the origin
+    const int *displacement,    // (n_clusters, 3, LANES) [unit], modulo 2^32
+    const float *weight,        // (n_clusters, LANES) V sqrt(c) [N^(1/2)]
+    const float *threshold,     // (n_clusters, LANES) tau'
+    INOUT uint64 *pair_live,    // (n_pairs,)
+    INOUT int64 *edge_step,     // (n_edges,) step at which an edge broke
+    OUT float *slot)            // (n_slots, 4, LANES) force and smallest stretch
+{
+    if (flag[FLAG_HALT]) return;
+    const lane_f zero = lane_splat(0.0f);
+    FOR_EACH_GROUP(tile, n_tiles, 1) {
+        for (int64 s = tile_slot[tile]; s < tile_slot[tile + 1]; ++s)
+            for (int k = 0; k < 4; ++k) lane_store(slot + LANES * (4 * s + k), zero);
+
+        for (int a = tile_start[tile]; a < tile_start[tile + 1]; ++a) {
+            lane_f sum[LANES][4];
+#pragma unroll
+            for (int i = 0; i < LANES; ++i)
+                for (int k = 0; k < 4; ++k) sum[i][k] = zero;
+
+            for (int p = pair_start[a]; p < pair_start[a + 1]; ++p) {
+                uint64 live = pair_live[p];
+                if (!live) continue;
+                const int b = pair_second[p];
+                lane_f rest_b[3];
+                lane_i moved_b[3];
+                load_rest(origin, rest, a, b, rest_b);
+                for (int k = 0; k < 3; ++k)
+                    moved_b[k] = lane_load(displacement + LANES * (3 * (int64)b + k));
+                const lane_f weight_b = lane_load(weight + LANES * (int64)b);
+                const lane_f threshold_b = lane_load(threshold + LANES * (int64)b);
+                const uint64 weak = pair_weak[p];
+                uint64 broken = 0;
+                lane_f back[4] = {zero, zero, zero, zero};
+
+#pragma unroll
+                for (int i = 0; i < LANES; ++i) {
+                    const int row = (int)(live >> (LANES * i)) & ROW_BITS;
+                    if (!row) continue;
+                    lane_f xi[3];
+                    const Bond bond = bond_of_row(
+                        rest, displacement, unit, a, i, rest_b, moved_b, xi);
+
+                    // Break a bond stretched beyond the larger threshold of its ends.
+                    lane_i on = lane_from_bits(row);
+                    const int64 at = LANES * (int64)a + i;
+                    lane_f limit = lane_max(lane_splat(threshold[at]), threshold_b);
+                    if (weak) {
+                        const lane_i soft =
+                            lane_from_bits((int)(weak >> (LANES * i)) & ROW_BITS);
+                        limit = lane_select(soft, limit * weak_factor, limit);
+                    }
+                    const int torn = lane_bits(on & (bond.stretch > limit));
+                    if (torn) {
+                        broken |= (uint64)torn << (LANES * i);
+                        on = lane_from_bits(row & ~torn);
+                    }
+
+                    // Pull both ends: c V_i V_j stretch, along the bond (eq. 3).
+                    const lane_f stretch = lane_select(on, bond.stretch, zero);
+                    const lane_f pull =
+                        stretch * bond.inverse_length * (weight_b * weight[at]);
+                    for (int k = 0; k < 3; ++k) {
+                        sum[i][k] = lane_fma(-pull, bond.y[k], sum[i][k]);
+                        back[k] = lane_fma(pull, bond.y[k], back[k]);
+                    }
+                    sum[i][3] = lane_min(sum[i][3], stretch);
+                    back[3] = lane_min(back[3], stretch);
+                }
+
+                // Note broken bonds, and the step for those between adjacent elements.
+                if (broken) {
+                    pair_live[p] = live & ~broken;
+                    const uint64 edges = pair_edge[p];
+                    for (uint64 rest_bits = broken & edges; rest_bits; rest_bits &= rest_bits - 1) {
+                        const uint64 below = (rest_bits & (0 - rest_bits)) - 1;
+                        edge_step[pair_edge_start[p] + bit_count(edges & below)] = step[0] + 1;
+                    }
+                }
+                float *to = slot + LANES * 4 * (int64)pair_slot[p];
+                for (int k = 0; k < 3; ++k)
+                    lane_store(to + LANES * k, lane_load(to + LANES * k) + back[k]);
+                lane_store(to + LANES * 3, lane_min(lane_load(to + LANES * 3), back[3]));
+            }
+
+            // Add the rows' sums to the cluster's own slot.
+            lane_fence();
+            float *own = slot + LANES * 4 * (int64)(tile_slot[tile] + a - tile_start[tile]);
+#pragma unroll
+            for (int i = 0; i < LANES; ++i) {
+                float total[4];
+                for (int k = 0; k < 3; ++k) total[k] = own[LANES * k + i] + lane_sum(sum[i][k]);
+                total[3] = minimum(own[LANES * 3 + i], lane_lowest(sum[i][3]));
+                lane_fence();
+                for (int k = 0; k < 4; ++k) own[LANES * k + i] = total[k];
+            }
+            lane_fence();
+        }
+    }
+}
+
+// Sums over each particle's live bonds, for set-up and diagnostics: V_j |xi|, V_j / |xi|,
+// the number of bonds, and half their energy [J] (c stretch^2 |xi| V_i V_j / 2 a bond).
+KERNEL void bond_sums(
+    int n_tiles, float unit,
+    const int *tile_start,      // (n_tiles + 1,)
+    const int *tile_slot,       // (n_tiles + 1,)
+    const int *pair_start,      // (n_clusters + 1,)
+    const int *pair_second,     // (n_pairs,)
+    const int *pair_slot,       // (n_pairs,)
+    const uint64 *pair_live,    // (n_pairs,)
+    const double *origin,       // (n_clusters, 3)
+    const float *rest,          // (n_clusters, 3, LANES)
+    const int *displacement,    // (n_clusters, 3, LANES)
+    const float *weight,        // (n_clusters, LANES)
+    const float *volume,        // (n_clusters, LANES)
+    OUT float *slot)            // (n_slots, 4, LANES)
+{
+    const lane_f zero = lane_splat(0.0f);
+    const lane_f one = lane_splat(1.0f);
+    FOR_EACH_GROUP(tile, n_tiles, 1) {
+        for (int64 s = tile_slot[tile]; s < tile_slot[tile + 1]; ++s)
+            for (int k = 0; k < 4; ++k) lane_store(slot + LANES * (4 * s + k), zero);
+        for (int a = tile_start[tile]; a < tile_start[tile + 1]; ++a) {
+            float *own = slot + LANES * 4 * (int64)(tile_slot[tile] + a - tile_start[tile]);
+            for (int p = pair_start[a]; p < pair_start[a + 1]; ++p) {
+                const int b = pair_second[p];
+                lane_f rest_b[3];
+                lane_i moved_b[3];
+                load_rest(origin, rest, a, b, rest_b);
+                for (int k = 0; k < 3; ++k)
+                    moved_b[k] = lane_load(displacement + LANES * (3 * (int64)b + k));
+                const lane_f weight_b = lane_load(weight + LANES * (int64)b);
+                const lane_f volume_b = lane_load(volume + LANES * (int64)b);
+                lane_f back[4] = {zero, zero, zero, zero};
+                for (int i = 0; i < LANES; ++i) {
+                    const int row = (int)(pair_live[p] >> (LANES * i)) & ROW_BITS;
+                    if (!row) continue;
+                    lane_f xi[3];
+                    const Bond bond = bond_of_row(
+                        rest, displacement, unit, a, i, rest_b, moved_b, xi);
+                    const lane_i on = lane_from_bits(row);
+                    const lane_f rest2 =
+                        xi[0] * xi[0] + xi[1] * xi[1] + xi[2] * xi[2];
+                    const lane_f inverse = lane_select(on, lane_rsqrt(rest2), zero);
+                    const lane_f length = lane_select(on, rest2 * inverse, zero);
+                    const int64 at = LANES * (int64)a + i;
+                    const lane_f energy = lane_select(
+                        on, 0.25f * bond.stretch * bond.stretch * length * weight_b * weight[at],
+                        zero);
+                    const lane_f count = lane_select(on, one, zero);
+                    const float mine[4] = {
+                        lane_sum(length * volume_b), lane_sum(inverse * volume_b),
+                        lane_sum(count), lane_sum(energy)};
+                    lane_fence();
+                    for (int k = 0; k < 4; ++k) {
+                        const float total = own[LANES * k + i] + mine[k];
+                        lane_fence();
+                        own[LANES * k + i] = total;
+                    }
+                    lane_fence();
+                    back[0] = back[0] + length * volume[at];
+                    back[1] = back[1] + inverse * volume[at];
+                    back[2] = back[2] + count;
+                    back[3] = back[3] + energy;
+                }
+                float *to = slot + LANES * 4 * (int64)pair_slot[p];
+                for (int k = 0; k < 4; ++k)
+                    lane_store(to + LANES * k, lane_load(to + LANES * k) + back[k]);
+                lane_fence();
+            }
+        }
+    }
+}
+
+// Add up the slots of each cluster in tile order.
+KERNEL void gather_slots(
+    int n_clusters,
+    const int *source_start,    // (n_clusters + 1,)
+    const int *source,          // (n_slots,) slots, by cluster
+    const float *slot,          // (n_slots, 4, LANES)
+    OUT float *total)           // (n_clusters, 4, LANES)
+{
+    FOR_EACH_GROUP(c, n_clusters, 64) {
+        for (int k = 0; k < 4; ++k) {
+            lane_f sum = lane_splat(0.0f);
+            for (int s = source_start[c]; s < source_start[c + 1]; ++s)
+                sum = sum + lane_load(slot + LANES * (4 * (int64)source[s] + k));
+            lane_store(total + LANES * (4 * c + k), sum);
+        }
+    }
+}
+
+// Mark the bonds that cross a wall: a segment in the plane of two axes, extruded along the
+// third direction. Both are given in that plane's coordinates.
+KERNEL void weaken_bonds(
+    int n_pairs, int n_segments,
+    const int *pair_first,      // (n_pairs,)
+    const int *pair_second,     // (n_pairs,)
+    const uint64 *pair_live,    // (n_pairs,)
+    const float *planar,        // (n_clusters, 2, LANES) [m]
+    const float *segment,       // (n_segments, 4): start and end [m]
+    INOUT uint64 *pair_weak)    // (n_pairs,)
+{
+    FOR_EACH(p, n_pairs) {
+        const float *first = planar + 2 * LANES * (int64)pair_first[p];
+        const float *second = planar + 2 * LANES * (int64)pair_second[p];
+        float low[2] = {INFINITY_F, INFINITY_F}, high[2] = {-INFINITY_F, -INFINITY_F};
+        for (int k = 0; k < 2; ++k)
+            for (int l = 0; l < LANES; ++l) {
+                low[k] = minimum(low[k], minimum(first[LANES * k + l], second[LANES * k + l]));
+                high[k] = maximum(high[k], maximum(first[LANES * k + l], second[LANES * k + l]));
+            }
+        uint64 weak = pair_weak[p];
+        for (int s = 0; s < n_segments; ++s) {
+            const float *q = segment + 4 * s;
+            if (maximum(q[0], q[2]) < low[0] || minimum(q[0], q[2]) > high[0]) continue;
+            if (maximum(q[1], q[3]) < low[1] || minimum(q[1], q[3]) > high[1]) continue;
+            const float dx = q[2] - q[0], dy = q[3] - q[1];
+            for (uint64 bits = pair_live[p] & ~weak; bits; bits &= bits - 1) {
+                const int bit = bit_count((bits & (0 - bits)) - 1);
+                const float ax = first[bit / LANES] - q[0];
+                const float ay = first[LANES + bit / LANES] - q[1];
+                const float bx = second[bit % LANES] - q[0];
+                const float by = second[LANES + bit % LANES] - q[1];
+                // The ends lie on either side of the segment's line, and its on theirs.
+                if ((dx * ay - dy * ax > 0.0f) == (dx * by - dy * bx > 0.0f)) continue;
+                const float ex = bx - ax, ey = by - ay;
+                const float start = ey * ax - ex * ay;
+                const float end = start + ex * dy - ey * dx;
+                if ((start > 0.0f) == (end > 0.0f)) continue;
+                weak |= bits & (0 - bits);
+            }
+        }
+        pair_weak[p] = weak;
+    }
+}

@@ -1,0 +1,165 @@
+// Contact between particles without a live bond: candidates by a spatial hash, collected only
+// when a particle has moved half the skin since the last time (exact until then).
+#include "device/device.cuh"
+#include "sim/laws.cuh"
+#include "sim/layout.cuh"
+
+struct Cell { int x, y, z; };
+
+DEVICE Cell cell_of(Vec3d x, double inverse_size)
+{
+    Cell cell;
+    cell.x = (int)(int64)floor(x.x * inverse_size);
+    cell.y = (int)(int64)floor(x.y * inverse_size);
+    cell.z = (int)(int64)floor(x.z * inverse_size);
+    return cell;
+}
+DEVICE uint32 cell_bucket(Cell cell, uint32 table_mask)
+{
+    return hash32((uint32)cell.x * 73856093u ^ (uint32)cell.y * 19349663u
+                  ^ (uint32)cell.z * 83492791u) & table_mask;
+}
+
+// Number of the pair of clusters that holds the bond of particles i and j, or -1.
+DEVICE int find_pair(const int *pair_start, const int *pair_second, int64 i, int64 j)
+{
+    const int a = (int)(minimum(i, j) / LANES), b = (int)(maximum(i, j) / LANES);
+    int low = pair_start[a], high = pair_start[a + 1] - 1;
+    while (low <= high) {
+        const int middle = (low + high) / 2;
+        if (pair_second[middle] == b) return middle;
+        if (pair_second[middle] < b) low = middle + 1;
+        else high = middle - 1;
+    }
+    return -1;
+}
+
+// Empty the hash table.
+KERNEL void contact_reset(
+    int table_size,
+    const int *flag,
+    OUT int *head)              // (table_size,)
+{
+    if (flag[FLAG_HALT] || !flag[FLAG_REBUILD]) return;
+    FOR_EACH_CHUNKED(h, table_size, 8192) {
+        head[h] = -1;
+    }
+}
+
+// Put every particle into the list of its cell's bucket. The order within a bucket depends on
+// who came first (hence the atomic exchange); the collection sorts what it takes out.
+KERNEL void contact_insert(
+    int n_padded, double inverse_cell, uint32 table_mask,
+    const int *flag,
+    const float *inverse_mass,  // (n_padded,) 0 for padding
+    const double *position,     // (n_clusters, 3, LANES)
+    INOUT int *head,            // (table_size,)
+    OUT int *next,              // (n_padded,)
+    OUT double *built)          // (n_clusters, 3, LANES) position at this collection
+{
+    if (flag[FLAG_HALT] || !flag[FLAG_REBUILD]) return;
+    FOR_EACH(i, n_padded) {
+        const Vec3d x = load_particle(position, i);
+        store_particle(built, i, x);
+        if (inverse_mass[i] > 0.0f) {
+            const uint32 bucket = cell_bucket(cell_of(x, inverse_cell), table_mask);
+            next[i] = atomic_exchange_int(head + bucket, (int)i);
+        }
+    }
+}
+
+// Collect, in particle order, the particles within `reach` of each particle.
+KERNEL void contact_collect(
+    int n_padded, int capacity, double reach, double inverse_cell, uint32 table_mask,
+    const float *inverse_mass,  // (n_padded,)
+    const double *position,     // (n_clusters, 3, LANES)
+    const int *head,            // (table_size,)
+    const int *next,            // (n_padded,)
+    const int *pair_start,      // (n_clusters + 1,)
+    const int *pair_second,     // (n_pairs,)
+    INOUT int *flag,
+    OUT int *count,             // (n_padded,)
+    OUT int *candidate,         // (n_padded, capacity)
+    OUT int *candidate_pair)    // (n_padded, capacity) pair of clusters, -1 if never bonded
+{
+    if (flag[FLAG_HALT] || !flag[FLAG_REBUILD]) return;
+    FOR_EACH(i, n_padded) {
+        int found = 0;
+        int *mine = candidate + capacity * i;
+        if (inverse_mass[i] > 0.0f) {
+            const Vec3d x = load_particle(position, i);
+            const Cell home = cell_of(x, inverse_cell);
+            for (int corner = 0; corner < 27; ++corner) {
+                Cell cell = home;
+                cell.x += corner % 3 - 1;
+                cell.y += corner / 3 % 3 - 1;
+                cell.z += corner / 9 - 1;
+                for (int j = head[cell_bucket(cell, table_mask)]; j >= 0; j = next[j]) {
+                    if (j == i) continue;
+                    const Vec3d other = load_particle(position, j);
+                    const Vec3d apart = other - x;
+                    if (dot(apart, apart) >= reach * reach) continue;
+                    // Two cells may share a bucket: take a particle from its own cell only.
+                    const Cell its = cell_of(other, inverse_cell);
+                    if (its.x != cell.x || its.y != cell.y || its.z != cell.z) continue;
+                    if (found < capacity) {
+                        int place = found;
+                        for (; place > 0 && mine[place - 1] > j; --place)
+                            mine[place] = mine[place - 1];
+                        mine[place] = j;
+                    }
+                    ++found;
+                }
+            }
+        }
+        if (found > capacity) {
+            flag[FLAG_CAPACITY] = 1;
+            flag[FLAG_HALT] = HALT_CAPACITY;
+            found = 0;
+        }
+        count[i] = found;
+        for (int k = 0; k < found; ++k)
+            candidate_pair[capacity * i + k] = find_pair(pair_start, pair_second, i, mine[k]);
+    }
+}
+
+// Sum the repulsion of the candidates without a live bond, in particle order.
+KERNEL void contact_forces(
+    int n_padded, int capacity, double stiffness,
+    const int *flag,
+    const int *count,           // (n_padded,)
+    const int *candidate,       // (n_padded, capacity)
+    const int *candidate_pair,  // (n_padded, capacity)
+    const uint64 *pair_live,    // (n_pairs,)
+    const float *contact_radius,// (n_padded,) a quarter of lambda [m]
+    const double *rest_position,// (n_clusters, 3, LANES) [m]
+    const double *position,     // (n_clusters, 3, LANES) [m]
+    OUT float *contact)         // (n_clusters, 3, LANES) [N]
+{
+    if (flag[FLAG_HALT]) return;
+    FOR_EACH_CHUNKED(i, n_padded, 2048) {
+        Vec3d force = make_vec3d(0.0, 0.0, 0.0);
+        const Vec3d x = load_particle(position, i);
+        for (int64 k = capacity * i; k < capacity * i + count[i]; ++k) {
+            const int64 j = candidate[k];
+            const int pair = candidate_pair[k];
+            if (pair >= 0) {
+                const int64 first = minimum(i, j), second = maximum(i, j);
+                const int bit = (int)(LANES * (first % LANES) + second % LANES);
+                if (pair_live[pair] >> bit & 1) continue;
+            }
+            const Vec3d apart = x - load_particle(position, j);
+            const double distance = norm(apart);
+            // Irregular neighbours may rest closer than half of lambda: leave them alone.
+            const double rest = norm(
+                load_particle(rest_position, i) - load_particle(rest_position, j));
+            const double reach = minimum(
+                (double)contact_radius[i] + (double)contact_radius[j], 0.9 * rest);
+            if (distance >= reach || distance <= 0.0) continue;
+            force = force + apart * (contact_force(stiffness, distance, reach) / distance);
+        }
+        contact[component(i, 0)] = (float)force.x;
+        contact[component(i, 1)] = (float)force.y;
+        contact[component(i, 2)] = (float)force.z;
+    }
+}

@@ -1,0 +1,72 @@
+// The physical laws of the solver, without indexing. Symbols and papers: simulate.py.
+#include "device/device.cuh"
+
+// A bond at rest (xi) and now (y), with its stretch and 1 / |y|, one bond a lane.
+struct Bond {
+    lane_f y[3];            // current bond vector [m]
+    lane_f stretch;         // (|y| - |xi|) / |xi|, levine-2014 eq. 2
+    lane_f inverse_length;  // 1 / |y| [1/m]
+};
+
+// Stretch of a bond from its rest vector and the difference u of its ends' displacements.
+// |y|^2 - |xi|^2 = u . (xi + y) keeps the relative accuracy of small strains in float32;
+// a bond whose ends moved alike has stretch exactly 0.
+DEVICE Bond bond_stretch(const lane_f *xi, const lane_f *u)
+{
+    Bond bond;
+    for (int k = 0; k < 3; ++k) bond.y[k] = xi[k] + u[k];
+    lane_f growth = u[0] * (xi[0] + bond.y[0]);
+    growth = lane_fma(u[1], xi[1] + bond.y[1], growth);
+    growth = lane_fma(u[2], xi[2] + bond.y[2], growth);
+    const lane_f rest2 = lane_fma(xi[2], xi[2], lane_fma(xi[1], xi[1], xi[0] * xi[0]));
+    const lane_f inverse_rest = lane_rsqrt(rest2);
+    const lane_f length2 = rest2 + growth;
+    bond.inverse_length = lane_rsqrt(length2);
+    const lane_f ratio = length2 * bond.inverse_length * inverse_rest;
+    bond.stretch = growth * inverse_rest * inverse_rest / (ratio + 1.0f);
+    return bond;
+}
+
+// Quadratic repulsion [N] of two particles at distance d < reach, levine-2014 eq. 6.
+DEVICE double contact_force(double stiffness, double distance, double reach)
+{
+    const double overlap = distance - reach;
+    return stiffness * overlap * overlap;
+}
+
+// Magnitude of the projectile's body force [N/m^3] at distance d from its centre,
+// levine-2014 eq. 7 with K_S in N/m^5: zero outside [3r/4, 3r/2], K_S r^2 at d = r.
+DEVICE double projectile_force(double stiffness, double distance, double radius)
+{
+    const double inner = distance - 0.75 * radius;
+    const double outer = distance - 1.5 * radius;
+    if (inner <= 0.0 || outer >= 0.0) return 0.0;
+    const double cubed = cbrt(16.0 * inner * outer * outer);
+    return stiffness * cubed * cubed;
+}
+
+// Acceleration [m/s^2] by a projectile of a particle at `away` from its centre; the direction
+// is halfway between the flight and straight away from the centre.
+DEVICE Vec3d projectile_acceleration(
+    Vec3d away, Vec3d flight, double radius, double stiffness, double inverse_density)
+{
+    const double distance = norm(away);
+    const double push = projectile_force(stiffness, distance, radius);
+    if (push <= 0.0) return make_vec3d(0.0, 0.0, 0.0);
+    const double speed = norm(flight);
+    const Vec3d ahead = flight * (speed > 0.0 ? 1.0 / speed : 0.0);
+    const Vec3d middle = ahead + away * (1.0 / distance);
+    // Straight behind the ball the two directions cancel.
+    const double size = norm(middle);
+    return middle * (size > 1e-9 ? push * inverse_density / size : 0.0);
+}
+
+// Velocity after touching a floor: the normal part is reflected with `restitution`, the
+// tangential impulse is at most `friction` times the normal one.
+DEVICE Vec3d floor_bounce(Vec3d velocity, double restitution, double friction)
+{
+    const double impulse = -(1.0 + restitution) * velocity.y;
+    const double slide = sqrt(velocity.x * velocity.x + velocity.z * velocity.z);
+    const double kept = slide > 0.0 ? maximum(0.0, 1.0 - friction * impulse / slide) : 0.0;
+    return make_vec3d(velocity.x * kept, -restitution * velocity.y, velocity.z * kept);
+}

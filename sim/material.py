@@ -1,0 +1,67 @@
+"""From material constants to what a particle needs: stiffness, thresholds, the stable step.
+
+Symbols: K bulk modulus [Pa], G fracture energy [J/m^2], delta horizon [m], c bond stiffness
+[N/m^6], s0 critical stretch, rho density [kg/m^3], xi a bond at rest [m].
+"""
+
+from __future__ import annotations
+
+import math
+
+from vfx.sim.settings import Material, Projectile
+
+#: Share of the estimated stable step that a shot may use.
+SAFETY = 0.9
+
+
+def bond_stiffness(material: Material, delta: float) -> float:
+    """Return c = 18 K / (pi delta^4) (levine-2014 eq. 4, Silling & Askari 2005)."""
+    return 18.0 * material.bulk_modulus / (math.pi * delta**4)
+
+
+def critical_stretch(material: Material, delta: float) -> float:
+    """Return the strain limit: the shot's, or s0 = sqrt(5 G / (9 K delta)).
+
+    Silling & Askari (2005) derive s0 with the 9 that levine-2014 eq. 4 does not print.
+    """
+    if material.strain_limit > 0.0:
+        return material.strain_limit
+    return math.sqrt(5.0 * material.fracture_energy / (9.0 * material.bulk_modulus * delta))
+
+
+def lattice_offsets(horizon: float) -> list[tuple[int, int, int]]:
+    """Return the neighbours of a cubic lattice's point within ``horizon`` spacings."""
+    reach = int(math.floor(horizon + 1e-6))
+    span = range(-reach, reach + 1)
+    return [(x, y, z) for x in span for y in span for z in span
+            if 0 < x * x + y * y + z * z <= (horizon * (1 + 1e-6)) ** 2]
+
+
+def stable_step(density: float, stiffness_sum: float) -> float:
+    """Return the largest stable step [s] of a particle: sqrt(2 rho / sum_j c V_j / |xi|).
+
+    Silling & Askari (2005), from the stability of a plane wave. ``stiffness_sum`` is the sum
+    [N/m^4] over the particle's bonds.
+    """
+    return math.sqrt(2.0 * density / stiffness_sum) if stiffness_sum > 0.0 else math.inf
+
+
+def contact_step(density: float, length_scale: float, contact_stiffness: float) -> float:
+    """Return the stable step of two particles in deepest contact.
+
+    The repulsion K_c (d - lambda/2)^2 is stiffest at d = 0: K_c lambda [N/m], on the reduced
+    mass of two cubes of edge lambda.
+    """
+    if contact_stiffness == 0.0:
+        return math.inf
+    return 2.0 * math.sqrt(density * length_scale**3 / 2.0 / (contact_stiffness * length_scale))
+
+
+def projectile_step(density: float, projectile: Projectile) -> float:
+    """Return the step that resolves the projectile's shell.
+
+    The force density rises by K_S r^2 over r/4 (levine-2014 eq. 7): a stiffness of 4 K_S r.
+    """
+    if projectile.stiffness == 0.0:
+        return math.inf
+    return 2.0 * math.sqrt(density / (4.0 * projectile.stiffness * projectile.radius))

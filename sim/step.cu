@@ -1,0 +1,150 @@
+// Velocity Verlet: everything of a step but the bond and contact forces.
+#include "device/device.cuh"
+#include "sim/laws.cuh"
+#include "sim/layout.cuh"
+
+// v(t + dt/2) and x(t + dt); bounce off the floor; the displacement in fixed point. Ask for
+// new contact candidates where a particle has moved half the skin, halt where one ran away.
+KERNEL void drift(
+    int n_clusters, double dt, double inverse_unit,
+    double floor_height, double restitution, double friction,
+    double half_skin, double largest_step,
+    const float *acceleration,  // (n_clusters, 3, LANES) [m/s^2]
+    const int *rest_fixed,      // (n_clusters, 3, LANES) [unit], modulo 2^32
+    const float *support,       // (n_clusters, LANES) [m]: reach of an element downward
+    const double *built,        // (n_clusters, 3, LANES) [m]: positions of the last collection
+    INOUT int *flag,
+    INOUT double *velocity,     // (n_clusters, 3, LANES) [m/s]
+    INOUT double *position,     // (n_clusters, 3, LANES) [m]
+    OUT int *displacement)      // (n_clusters, 3, LANES) [unit]
+{
+    if (flag[FLAG_HALT]) return;
+    FOR_EACH_GROUP(c, n_clusters, 64) {
+        lane_d moved2 = lane_splat(0.0), step2 = lane_splat(0.0), depth = lane_splat(0.0);
+        for (int k = 0; k < 3; ++k) {
+            const int64 at = LANES * (3 * c + k);
+            const lane_d v = lane_load(velocity + at)
+                + lane_double(lane_load(acceleration + at)) * (0.5 * dt);
+            const lane_d x = lane_load(position + at) + v * dt;
+            const lane_d moved = x - lane_load(built + at);
+            lane_store(velocity + at, v);
+            lane_store(position + at, x);
+            lane_store(displacement + at,
+                       lane_low_bits(x * inverse_unit) - lane_load(rest_fixed + at));
+            moved2 = moved2 + moved * moved;
+            step2 = step2 + v * v;
+            if (k == 1) depth = floor_height - x + lane_double(lane_load(support + LANES * c));
+        }
+        if (!lane_all_at_most(moved2, half_skin * half_skin)) flag[FLAG_REBUILD] = 1;
+        const double fastest2 = largest_step * largest_step / (dt * dt);
+        if (!lane_all_at_most(step2, fastest2)) {
+            FOR_LANES(l) {
+                const Vec3d v = load_particle(velocity, LANES * c + l);
+                // A comparison with NaN is false, so a NaN counts as having run away.
+                if (!(dot(v, v) <= fastest2)) flag[FLAG_FAULT] = (int)(LANES * c) + l + 1;
+            }
+            flag[FLAG_HALT] = HALT_FAULT;
+        }
+        if (!lane_all_at_most(depth, 0.0)) {
+            FOR_LANES(l) {
+                const int64 i = LANES * c + l;
+                const Vec3d v = load_particle(velocity, i);
+                if (v.y < 0.0 && position[component(i, 1)] - support[i] < floor_height)
+                    store_particle(velocity, i, floor_bounce(v, restitution, friction));
+            }
+        }
+    }
+}
+
+// Fixed-point displacement of the current positions, for a start or a resume.
+KERNEL void measure_displacement(
+    int n_clusters, double inverse_unit,
+    const double *position,     // (n_clusters, 3, LANES)
+    const int *rest_fixed,      // (n_clusters, 3, LANES)
+    OUT int *displacement)      // (n_clusters, 3, LANES)
+{
+    FOR_EACH_GROUP(c, n_clusters, 64) {
+        for (int k = 0; k < 3; ++k) {
+            const int64 at = LANES * (3 * c + k);
+            lane_store(displacement + at,
+                       lane_low_bits(lane_load(position + at) * inverse_unit)
+                           - lane_load(rest_fixed + at));
+        }
+    }
+}
+
+// Sum the forces, set the acceleration and the thresholds of the next step (levine-2014
+// eq. 5), and end the step: v(t + dt) = v(t + dt/2) + a dt/2.
+KERNEL void kick(
+    int n_clusters, int n_projectiles, double dt, double half_dt, int steps_ahead,
+    double gravity_x, double gravity_y, double gravity_z,
+    const int *flag,
+    const int64 *step,
+    const int *source_start,    // (n_clusters + 1,)
+    const int *source,          // (n_slots,)
+    const float *slot,          // (n_slots, 4, LANES): bond force [N], smallest stretch
+    const float *contact,       // (n_clusters, 3, LANES) [N]
+    const float *inverse_mass,  // (n_clusters, LANES) [1/kg], 0 for padding
+    const float *inverse_density, // (n_clusters, LANES) [m^3/kg], 0 for padding
+    const float *base_threshold,// (n_clusters, LANES) tau
+    const float *strengthening, // (n_clusters,) alpha
+    const double *projectile,   // (n_projectiles, 8): centre at t = 0, velocity, radius, K_S
+    const double *position,     // (n_clusters, 3, LANES)
+    INOUT double *velocity,     // (n_clusters, 3, LANES)
+    OUT float *acceleration,    // (n_clusters, 3, LANES)
+    OUT float *threshold)       // (n_clusters, LANES) tau'
+{
+    if (flag[FLAG_HALT]) return;
+    const double time = (double)(step[0] + steps_ahead) * dt;
+    FOR_EACH_GROUP(c, n_clusters, 64) {
+        lane_f force[3], lowest = lane_splat(0.0f);
+        for (int k = 0; k < 3; ++k) force[k] = lane_load(contact + LANES * (3 * c + k));
+        for (int s = source_start[c]; s < source_start[c + 1]; ++s) {
+            const float *from = slot + LANES * 4 * (int64)source[s];
+            for (int k = 0; k < 3; ++k) force[k] = force[k] + lane_load(from + LANES * k);
+            lowest = lane_min(lowest, lane_load(from + LANES * 3));
+        }
+        lane_store(threshold + LANES * c,
+                   lane_load(base_threshold + LANES * c) - lowest * strengthening[c]);
+
+        const lane_f inverse = lane_load(inverse_mass + LANES * c);
+        const lane_i real = inverse > lane_splat(0.0f);
+        const float gravity[3] = {(float)gravity_x, (float)gravity_y, (float)gravity_z};
+        for (int k = 0; k < 3; ++k)
+            lane_store(acceleration + LANES * (3 * c + k),
+                       lane_select(real, force[k] * inverse + gravity[k], lane_splat(0.0f)));
+        for (int q = 0; q < n_projectiles; ++q) {
+            const double *ball = projectile + 8 * q;
+            const Vec3d flight = make_vec3d(ball[3], ball[4], ball[5]);
+            const Vec3d center = make_vec3d(ball[0], ball[1], ball[2]) + flight * time;
+            FOR_LANES(l) {
+                const int64 i = LANES * c + l;
+                const Vec3d a = projectile_acceleration(
+                    load_particle(position, i) - center, flight, ball[6], ball[7],
+                    inverse_density[i]);
+                acceleration[component(i, 0)] += (float)a.x;
+                acceleration[component(i, 1)] += (float)a.y;
+                acceleration[component(i, 2)] += (float)a.z;
+            }
+        }
+        for (int k = 0; k < 3; ++k) {
+            const int64 at = LANES * (3 * c + k);
+            lane_store(velocity + at, lane_load(velocity + at)
+                + lane_double(lane_load(acceleration + at)) * half_dt);
+        }
+    }
+}
+
+// Count the step that has just ended.
+KERNEL void end_step(
+    int n,
+    INOUT int *flag,
+    INOUT int64 *step)
+{
+    FOR_EACH(i, n) {
+        if (!flag[FLAG_HALT]) {
+            step[i] += 1;
+            flag[FLAG_REBUILD] = 0;
+        }
+    }
+}
