@@ -14,7 +14,8 @@ class Body:
     """One breakable object. World axes: y is up; lengths in metres."""
 
     name: str = setting("body", "Name of the body; pieces are called <name>_<id>.")
-    material: str = setting(REQUIRED, "The material it is made of: a [materials.<name>] of this file.")
+    material: str = setting(
+        REQUIRED, "The material it is made of: a [materials.<name>] of this file.")
     shape: str = setting("grid", "How it is divided into elements.", choices=("grid",))
     cells: tuple[int, int, int] = setting(
         REQUIRED, "Number of cubes along x, y and z.", at_least=1, at_most=100_000)

@@ -61,14 +61,15 @@ def setting(
     at_most: float | None = None,
     choices: tuple[str, ...] = (),
 ) -> Any:
-    """Declare a field of a settings section; ``default`` may be ``REQUIRED``."""
+    """Declare a keyword-only field of a settings section; ``default`` may be ``REQUIRED``."""
     rule = Rule(doc, unit, above, at_least, at_most, choices)
-    return dataclasses.field(default=default, metadata={"rule": rule})
+    return dataclasses.field(default=default, kw_only=True, metadata={"rule": rule})
 
 
 def section(factory: Any, doc: str) -> Any:
     """Declare a nested section (``factory`` builds its default) or a list/table of them."""
-    return dataclasses.field(default_factory=factory, metadata={"rule": Rule(doc)})
+    return dataclasses.field(
+        default_factory=factory, kw_only=True, metadata={"rule": Rule(doc)})
 
 
 def rule_of(field: dataclasses.Field[Any]) -> Rule:
