@@ -91,6 +91,7 @@ DEVICE void lane_fence() { __syncwarp(lane_group_mask()); }
 
 DEVICE int atomic_add_int(int *p, int v) { return atomicAdd(p, v); }
 DEVICE int atomic_exchange_int(int *p, int v) { return atomicExch(p, v); }
+DEVICE void atomic_add_int64(int64 *p, int64 v) { atomicAdd((uint64 *)p, (uint64)v); }
 // Make what this thread wrote visible before what it writes next.
 DEVICE void memory_fence() { __threadfence(); }
 DEVICE int bit_count(uint64 v) { return __popcll(v); }
@@ -115,7 +116,7 @@ DEVICE int64 bits_from_double(double v) { return __double_as_longlong(v); }
 
 #define FOR_EACH(i, n) FOR_EACH_CHUNKED(i, n, 512)
 #define FOR_EACH_CHUNKED(i, n, chunk)                                         \
-    VFX_PRAGMA(omp parallel for schedule(dynamic, chunk))                     \
+    VFX_PRAGMA(omp parallel for schedule(dynamic, chunk) if ((n) > (chunk)))  \
     for (int64 i = 0; i < (int64)(n); ++i)
 #define FOR_EACH_GROUP(g, n, chunk) FOR_EACH_CHUNKED(g, n, chunk)
 #define FOR_LANES(l) for (int l = 0; l < LANES; ++l)
@@ -192,6 +193,7 @@ DEVICE void lane_fence() {}
 
 DEVICE int atomic_add_int(int *p, int v) { return __atomic_fetch_add(p, v, __ATOMIC_ACQ_REL); }
 DEVICE int atomic_exchange_int(int *p, int v) { return __atomic_exchange_n(p, v, __ATOMIC_ACQ_REL); }
+DEVICE void atomic_add_int64(int64 *p, int64 v) { __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }
 DEVICE void memory_fence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 DEVICE int bit_count(uint64 v) { return __builtin_popcountll(v); }
 DEVICE int leading_zeros(uint64 v) { return v ? __builtin_clzll(v) : 64; }

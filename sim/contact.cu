@@ -1,5 +1,5 @@
-// Contact between particles without a live bond: candidates by a spatial hash, collected only
-// when a particle has moved half the skin since the last time (exact until then).
+// Contact between particles without a live bond: candidates by a spatial hash, kept until a
+// particle has moved. Why this is exact, and how a pair is counted once: contact.py.
 #include "device/device.cuh"
 #include "sim/laws.cuh"
 #include "sim/layout.cuh"
@@ -46,74 +46,84 @@ KERNEL void contact_reset(
     }
 }
 
-// Put every particle into the list of its cell's bucket. The order within a bucket depends on
-// who came first (hence the atomic exchange); the collection sorts what it takes out.
+// Bring the noted place of the particles that moved up to date, and put every particle into
+// the list of its cell's bucket. The order within a bucket depends on who came first (hence
+// the atomic exchange); the collection sorts what it takes out.
 KERNEL void contact_insert(
-    int n_padded, double inverse_cell, uint32 table_mask,
+    int n_padded, double inverse_cell, double stale, uint32 table_mask, int steps_ahead,
     const int *flag,
+    const int64 *step,
     const float *inverse_mass,  // (n_padded,) 0 for padding
     const double *position,     // (n_clusters, 3, LANES)
     INOUT int *head,            // (table_size,)
-    OUT int *next,              // (n_padded,)
-    OUT double *built)          // (n_clusters, 3, LANES) position at this collection
+    INOUT double *noted,        // (n_clusters, 3, LANES) position when last collected
+    INOUT int *stamp,           // (n_padded,) step of that
+    OUT int *next)              // (n_padded,)
 {
     if (flag[FLAG_HALT] || !flag[FLAG_REBUILD]) return;
+    const bool all = flag[FLAG_REBUILD] == REBUILD_ALL;
     FOR_EACH(i, n_padded) {
         const Vec3d x = load_particle(position, i);
-        store_particle(built, i, x);
+        Vec3d place = load_particle(noted, i);
+        const Vec3d moved = x - place;
+        if (all || dot(moved, moved) > stale * stale) {
+            place = x;
+            store_particle(noted, i, x);
+            stamp[i] = (int)step[0] + steps_ahead;
+        }
         if (inverse_mass[i] > 0.0f) {
-            const uint32 bucket = cell_bucket(cell_of(x, inverse_cell), table_mask);
+            const uint32 bucket = cell_bucket(cell_of(place, inverse_cell), table_mask);
             next[i] = atomic_exchange_int(head + bucket, (int)i);
         }
     }
 }
 
-// Collect, in particle order, the particles within `reach` of each particle.
+// Collect, in particle order, the particles noted within `reach` of each one that moved.
 KERNEL void contact_collect(
     int n_padded, int capacity, double reach, double inverse_cell, uint32 table_mask,
+    int steps_ahead,
+    const int64 *step,
     const float *inverse_mass,  // (n_padded,)
-    const double *position,     // (n_clusters, 3, LANES)
+    const double *noted,        // (n_clusters, 3, LANES)
+    const int *stamp,           // (n_padded,)
     const int *head,            // (table_size,)
     const int *next,            // (n_padded,)
     const int *pair_start,      // (n_clusters + 1,)
     const int *pair_second,     // (n_pairs,)
     INOUT int *flag,
-    OUT int *count,             // (n_padded,)
-    OUT int *candidate,         // (n_padded, capacity)
-    OUT int *candidate_pair)    // (n_padded, capacity) pair of clusters, -1 if never bonded
+    INOUT int *count,           // (n_padded,)
+    INOUT int *candidate,       // (n_padded, capacity)
+    INOUT int *candidate_pair)  // (n_padded, capacity) pair of clusters, -1 if never bonded
 {
     if (flag[FLAG_HALT] || !flag[FLAG_REBUILD]) return;
     FOR_EACH(i, n_padded) {
+        if (stamp[i] != (int)step[0] + steps_ahead || inverse_mass[i] <= 0.0f) continue;
         int found = 0;
         int *mine = candidate + capacity * i;
-        if (inverse_mass[i] > 0.0f) {
-            const Vec3d x = load_particle(position, i);
-            const Cell home = cell_of(x, inverse_cell);
-            for (int corner = 0; corner < 27; ++corner) {
-                Cell cell = home;
-                cell.x += corner % 3 - 1;
-                cell.y += corner / 3 % 3 - 1;
-                cell.z += corner / 9 - 1;
-                for (int j = head[cell_bucket(cell, table_mask)]; j >= 0; j = next[j]) {
-                    if (j == i) continue;
-                    const Vec3d other = load_particle(position, j);
-                    const Vec3d apart = other - x;
-                    if (dot(apart, apart) >= reach * reach) continue;
-                    // Two cells may share a bucket: take a particle from its own cell only.
-                    const Cell its = cell_of(other, inverse_cell);
-                    if (its.x != cell.x || its.y != cell.y || its.z != cell.z) continue;
-                    if (found < capacity) {
-                        int place = found;
-                        for (; place > 0 && mine[place - 1] > j; --place)
-                            mine[place] = mine[place - 1];
-                        mine[place] = j;
-                    }
-                    ++found;
+        const Vec3d x = load_particle(noted, i);
+        const Cell home = cell_of(x, inverse_cell);
+        for (int corner = 0; corner < 27; ++corner) {
+            Cell cell = home;
+            cell.x += corner % 3 - 1;
+            cell.y += corner / 3 % 3 - 1;
+            cell.z += corner / 9 - 1;
+            for (int j = head[cell_bucket(cell, table_mask)]; j >= 0; j = next[j]) {
+                const Vec3d other = load_particle(noted, j);
+                const Vec3d apart = other - x;
+                if (j == i || dot(apart, apart) >= reach * reach) continue;
+                // Two cells may share a bucket: take a particle from its own cell only.
+                const Cell its = cell_of(other, inverse_cell);
+                if (its.x != cell.x || its.y != cell.y || its.z != cell.z) continue;
+                if (found < capacity) {
+                    int place = found;
+                    for (; place > 0 && mine[place - 1] > j; --place)
+                        mine[place] = mine[place - 1];
+                    mine[place] = j;
                 }
+                ++found;
             }
         }
         if (found > capacity) {
-            flag[FLAG_CAPACITY] = 1;
             flag[FLAG_HALT] = HALT_CAPACITY;
             found = 0;
         }
@@ -123,43 +133,53 @@ KERNEL void contact_collect(
     }
 }
 
-// Sum the repulsion of the candidates without a live bond, in particle order.
+// Repel the candidates without a live bond. Forces are summed as integers, whose sum does not
+// depend on the order: that is what the atomic additions rely on.
 KERNEL void contact_forces(
-    int n_padded, int capacity, double stiffness,
+    int n_padded, int capacity, double stiffness, double inverse_quantum,
     const int *flag,
     const int *count,           // (n_padded,)
     const int *candidate,       // (n_padded, capacity)
     const int *candidate_pair,  // (n_padded, capacity)
+    const int *stamp,           // (n_padded,)
     const uint64 *pair_live,    // (n_pairs,)
     const float *contact_radius,// (n_padded,) a quarter of lambda [m]
     const double *rest_position,// (n_clusters, 3, LANES) [m]
     const double *position,     // (n_clusters, 3, LANES) [m]
-    OUT float *contact)         // (n_clusters, 3, LANES) [N]
+    INOUT int *touched,         // (n_clusters,) whether a cluster's sums are to be read
+    INOUT int64 *contact)       // (n_clusters, 3, LANES) force [quantum]
 {
     if (flag[FLAG_HALT]) return;
     FOR_EACH_CHUNKED(i, n_padded, 2048) {
-        Vec3d force = make_vec3d(0.0, 0.0, 0.0);
-        const Vec3d x = load_particle(position, i);
         for (int64 k = capacity * i; k < capacity * i + count[i]; ++k) {
             const int64 j = candidate[k];
+            // The pair belongs to the list that was collected last.
+            if (stamp[i] < stamp[j] || (stamp[i] == stamp[j] && i > j)) continue;
+            const Vec3d apart = load_particle(position, i) - load_particle(position, j);
+            const double within = (double)contact_radius[i] + (double)contact_radius[j];
+            const double distance2 = dot(apart, apart);
+            if (distance2 >= within * within) continue;
             const int pair = candidate_pair[k];
             if (pair >= 0) {
                 const int64 first = minimum(i, j), second = maximum(i, j);
                 const int bit = (int)(LANES * (first % LANES) + second % LANES);
                 if (pair_live[pair] >> bit & 1) continue;
             }
-            const Vec3d apart = x - load_particle(position, j);
-            const double distance = norm(apart);
             // Irregular neighbours may rest closer than half of lambda: leave them alone.
             const double rest = norm(
                 load_particle(rest_position, i) - load_particle(rest_position, j));
-            const double reach = minimum(
-                (double)contact_radius[i] + (double)contact_radius[j], 0.9 * rest);
+            const double reach = minimum(within, 0.9 * rest);
+            const double distance = sqrt(distance2);
             if (distance >= reach || distance <= 0.0) continue;
-            force = force + apart * (contact_force(stiffness, distance, reach) / distance);
+            const double push = contact_force(stiffness, distance, reach) / distance;
+            const double along[3] = {apart.x, apart.y, apart.z};
+            for (int axis = 0; axis < 3; ++axis) {
+                const int64 force = (int64)rint(push * along[axis] * inverse_quantum);
+                atomic_add_int64(contact + component(i, axis), force);
+                atomic_add_int64(contact + component(j, axis), -force);
+            }
+            touched[i / LANES] = 1;
+            touched[j / LANES] = 1;
         }
-        contact[component(i, 0)] = (float)force.x;
-        contact[component(i, 1)] = (float)force.y;
-        contact[component(i, 2)] = (float)force.z;
     }
 }

@@ -18,7 +18,10 @@ DEVICE Bond bond_stretch(const lane_f *xi, const lane_f *u)
     lane_f growth = u[0] * (xi[0] + bond.y[0]);
     growth = lane_fma(u[1], xi[1] + bond.y[1], growth);
     growth = lane_fma(u[2], xi[2] + bond.y[2], growth);
-    const lane_f rest2 = lane_fma(xi[2], xi[2], lane_fma(xi[1], xi[1], xi[0] * xi[0]));
+    // The tiny term keeps a particle's lane with itself, which is no bond, finite.
+    const lane_f tiny = lane_splat(1e-30f);
+    const lane_f rest2 =
+        lane_fma(xi[2], xi[2], lane_fma(xi[1], xi[1], lane_fma(xi[0], xi[0], tiny)));
     const lane_f inverse_rest = lane_rsqrt(rest2);
     const lane_f length2 = rest2 + growth;
     bond.inverse_length = lane_rsqrt(length2);

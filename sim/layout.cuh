@@ -19,8 +19,9 @@ DEVICE void store_particle(double *p, int64 i, Vec3d v)
 
 // Control flags that kernels share (an int array); names in simulate.py.
 #define FLAG_HALT 0       // non-zero: every kernel leaves the state alone
-#define FLAG_REBUILD 1    // the contact candidates must be collected anew
+#define FLAG_REBUILD 1    // contact candidates must be collected anew
 #define FLAG_FAULT 2      // 1 + particle that ran away or became NaN
-#define FLAG_CAPACITY 3   // candidates of the fullest particle
 #define HALT_FAULT 1
-#define HALT_CAPACITY 2
+#define HALT_CAPACITY 2   // a list of contact candidates is too short
+#define REBUILD_MOVED 1   // those of the particles that moved
+#define REBUILD_ALL 2     // those of all

@@ -24,6 +24,7 @@ from vfx.device import Device, Launch
 from vfx.geometry.bodies import Body
 from vfx.geometry.handoff import Array, MotionFrame, Solid
 from vfx.sim import scatter
+from vfx.sim.contact import REBUILD_ALL, ContactSearch
 from vfx.sim.material import bond_stiffness, critical_stretch, stable_step
 from vfx.sim.network import LANES, Network, build_network, to_device
 from vfx.sim.settings import Floor, Material, Projectile, Solver, Weakening
@@ -31,9 +32,6 @@ from vfx.sim.weakening import weaken
 
 FLAG_HALT, FLAG_REBUILD, FLAG_FAULT = 0, 1, 2
 HALT_FAULT, HALT_CAPACITY = 1, 2
-FIRST_CAPACITY = 4
-#: Extra reach of the contact candidates, in lambda: an intact grid has none below 1/2.
-SKIN = 0.45
 #: A particle that moves further than this in one step [lambda] has run away.
 LARGEST_STEP = 0.25
 
@@ -74,7 +72,6 @@ class Simulation:
         """Make the device arrays: constants of the particles, then the state."""
         device, solid, network = self.device, self.solid, self.network
         put, xp = device.from_host, device.xp
-        shape = network.particle.shape
         delta = self.solver.horizon * solid.length_scale
         density = np.array([m.density for m in self._material])[solid.body]
         limit = np.array([critical_stretch(m, d) for m, d in
@@ -99,7 +96,6 @@ class Simulation:
             weaken(device, solid, network, paths, self._weak)
         self._origin = put(origin)
         self._rest = put(local.astype(np.float32))
-        self._rest_position = put(rest)
         self._rest_fixed = put(fixed.astype(np.uint64).astype(np.uint32).view(np.int32))
         self._volume = put(network.scatter(solid.volume.astype(np.float32)))
         self._inverse_mass = put(network.scatter((1.0 / mass).astype(np.float32)))
@@ -108,8 +104,6 @@ class Simulation:
         body_of_cluster = solid.body[network.particle[:, 0]]
         self._strengthening = put(alpha[body_of_cluster].astype(np.float32))
         self._support = put(network.scatter(element_support(solid).astype(np.float32)))
-        self._contact_radius = put(network.scatter(
-            (0.25 * solid.length_scale[solid.body]).astype(np.float32)))
         ball = [[*p.position, *p.velocity, p.radius, p.stiffness] for p in self.projectiles]
         self._ball = put(np.array(ball, np.float64).reshape(-1, 8))
 
@@ -126,15 +120,7 @@ class Simulation:
         self._step = xp.zeros(1, np.int64)
 
         self._set_stiffness()
-
-        # The contact candidates: a hash table and, per particle, a short sorted list.
-        self._contact = xp.zeros(vectors, np.float32)
-        self._built = put(rest)
-        table = 1 << max(4, int(np.prod(shape) - 1).bit_length())
-        self._head = xp.full(table, -1, np.int32)
-        self._next = xp.full(shape, -1, np.int32)
-        self._count = xp.zeros(shape, np.int32)
-        self._set_capacity(FIRST_CAPACITY)
+        self._contact = ContactSearch(device, solid, network, self.solver.contact_stiffness)
 
     def _set_stiffness(self) -> None:
         """Set c (calibrated or not) as the weight V sqrt(c), and the stable step of each body."""
@@ -156,71 +142,48 @@ class Simulation:
             self.stable_step = min(self.stable_step, stable_step(material.density, stiffest))
         self._weight = self.device.from_host(network.scatter(weight.astype(np.float32)))
 
-    def _set_capacity(self, capacity: int) -> None:
-        """Make room for ``capacity`` contact candidates a particle."""
-        self._capacity = capacity
-        shape = (self.network.n_clusters * LANES, capacity)
-        self._candidate = self.device.xp.zeros(shape, np.int32)
-        self._candidate_pair = self.device.xp.zeros(shape, np.int32)
-
     def _prepare(self) -> dict[str, list[Launch]]:
         """Bind the kernels of a step; ``settle`` is the part after the drift."""
-        net, solver, floor = self._net, self.solver, self.floor
-        n_clusters, n_padded = self.network.n_clusters, self.network.n_clusters * LANES
-        step, contact, bonds = (self.device.module(f"sim/{name}.cu")
-                                for name in ("step", "contact", "bonds"))
-        smallest = float(self.solid.length_scale.min())
-        largest = float(self.solid.length_scale.max())
-        skin = SKIN * smallest
-        reach = 0.5 * largest + skin
-        table = len(self._head)
+        net, solver, floor, contact = self._net, self.solver, self.floor, self._contact
+        n_clusters = self.network.n_clusters
+        touching = solver.contact_stiffness > 0.0
+        step, bonds = self.device.module("sim/step.cu"), self.device.module("sim/bonds.cu")
+        state = {"flag": self._flag, "step": self._step, "inverse_mass": self._inverse_mass,
+                 "position": self._position, **net}
         drift = step.drift.prepare(
             n_clusters, solver.timestep, 1.0 / self.network.unit,
             floor.height if floor.enabled else -1e300, floor.restitution, floor.friction,
-            0.5 * skin if solver.contact_stiffness > 0.0 else 1e300, LARGEST_STEP * smallest,
-            self._acceleration, self._rest_fixed, self._support, self._built, self._flag,
+            0.5 * contact.skin if touching else 1e150,
+            LARGEST_STEP * float(self.solid.length_scale.min()),
+            self._acceleration, self._rest_fixed, self._support, contact.noted, self._flag,
             self._velocity, self._position, self._displacement)
-        collect = [
-            contact.contact_reset.prepare(table, self._flag, self._head),
-            contact.contact_insert.prepare(
-                n_padded, 1.0 / reach, table - 1, self._flag, self._inverse_mass,
-                self._position, self._head, self._next, self._built),
-            contact.contact_collect.prepare(
-                n_padded, self._capacity, reach, 1.0 / reach, table - 1, self._inverse_mass,
-                self._position, self._head, self._next, net["pair_start"], net["pair_second"],
-                self._flag, self._count, self._candidate, self._candidate_pair)]
-        forces = [
-            bonds.bond_forces.prepare(
-                self.network.n_tiles, self.network.unit, solver.weak_factor, self._flag,
-                self._step, net["tile_start"], net["tile_slot"], net["pair_start"],
-                net["pair_second"], net["pair_slot"], self._weak, net["pair_edge"],
-                net["pair_edge_start"], self._origin, self._rest, self._displacement,
-                self._weight, self._threshold, net["pair_live"], self._edge_step, self._slot),
-            contact.contact_forces.prepare(
-                n_padded, self._capacity, solver.contact_stiffness, self._flag, self._count,
-                self._candidate, self._candidate_pair, net["pair_live"], self._contact_radius,
-                self._rest_position, self._position, self._contact)]
+        forces = [bonds.bond_forces.prepare(
+            self.network.n_tiles, self.network.unit, solver.weak_factor, self._flag,
+            self._step, net["tile_start"], net["tile_slot"], net["pair_start"],
+            net["pair_second"], net["pair_slot"], self._weak, net["pair_edge"],
+            net["pair_edge_start"], self._origin, self._rest, self._displacement,
+            self._weight, self._threshold, net["pair_live"], self._edge_step, self._slot)]
+        if touching:
+            forces += contact.forces(state)
         kick, first_kick = (step.kick.prepare(
             n_clusters, len(self.projectiles), solver.timestep, half, ahead, *solver.gravity,
-            self._flag, self._step, net["source_start"], net["source"], self._slot,
-            self._contact, self._inverse_mass, self._inverse_density, self._base_threshold,
-            self._strengthening, self._ball, self._position, self._velocity,
-            self._acceleration, self._threshold)
+            contact.quantum, self._flag, self._step, net["source_start"], net["source"],
+            self._slot, self._inverse_mass, self._inverse_density, self._base_threshold,
+            self._strengthening, self._ball, self._position, contact.touched, contact.force,
+            self._velocity, self._acceleration, self._threshold)
             for half, ahead in ((0.5 * solver.timestep, 1), (0.0, 0)))
-        end = step.end_step.prepare(1, self._flag, self._step)
-        if solver.contact_stiffness == 0.0:
-            collect, forces = [], forces[:1]
-        return {"step": [drift, *collect, *forces, kick, end],
-                "settle": [*collect, *forces, kick, end],
-                "collect": collect,
-                "start": [*collect, *forces, first_kick]}
+        collect = contact.collect(state, steps_ahead=1) if touching else []
+        first_collect = contact.collect(state, steps_ahead=0) if touching else []
+        settle = [*collect, *forces, kick, step.end_step.prepare(1, self._flag, self._step)]
+        return {"step": [drift, *settle], "settle": settle, "collect": first_collect,
+                "start": [*first_collect, *forces, first_kick]}
 
     def _start(self) -> None:
         """Set the velocities and evaluate the forces of step 0."""
         self._velocity = self._overwrite(
             self._velocity, self.network.scatter(self._initial_velocity))
         self._measure()
-        self._raise_flag(FLAG_REBUILD, 1)
+        self._raise_flag(FLAG_REBUILD, REBUILD_ALL)
         self._run("start", 1)
         self._raise_flag(FLAG_REBUILD, 0)
 
@@ -266,7 +229,8 @@ class Simulation:
 
     def _resolve_halt(self) -> None:
         if int(self._flag[FLAG_HALT]) == HALT_CAPACITY:
-            self._set_capacity(2 * self._capacity)
+            self._contact.set_capacity(2 * self._contact.capacity)
+            self._raise_flag(FLAG_REBUILD, REBUILD_ALL)
             self._raise_flag(FLAG_HALT, 0)
             return
         lane = int(self._flag[FLAG_FAULT]) - 1
@@ -392,7 +356,7 @@ class Simulation:
                                  f"this simulation needs {array.shape}")
             self._overwrite(array, state[name])
         self._measure()
-        self._raise_flag(FLAG_REBUILD, 1)
+        self._raise_flag(FLAG_REBUILD, REBUILD_ALL)
         self._run("collect", 1)
         self._raise_flag(FLAG_REBUILD, 0)
 

@@ -12,7 +12,7 @@ KERNEL void drift(
     const float *acceleration,  // (n_clusters, 3, LANES) [m/s^2]
     const int *rest_fixed,      // (n_clusters, 3, LANES) [unit], modulo 2^32
     const float *support,       // (n_clusters, LANES) [m]: reach of an element downward
-    const double *built,        // (n_clusters, 3, LANES) [m]: positions of the last collection
+    const double *noted,        // (n_clusters, 3, LANES) [m]: when last collected
     INOUT int *flag,
     INOUT double *velocity,     // (n_clusters, 3, LANES) [m/s]
     INOUT double *position,     // (n_clusters, 3, LANES) [m]
@@ -26,7 +26,7 @@ KERNEL void drift(
             const lane_d v = lane_load(velocity + at)
                 + lane_double(lane_load(acceleration + at)) * (0.5 * dt);
             const lane_d x = lane_load(position + at) + v * dt;
-            const lane_d moved = x - lane_load(built + at);
+            const lane_d moved = x - lane_load(noted + at);
             lane_store(velocity + at, v);
             lane_store(position + at, x);
             lane_store(displacement + at,
@@ -35,7 +35,7 @@ KERNEL void drift(
             step2 = step2 + v * v;
             if (k == 1) depth = floor_height - x + lane_double(lane_load(support + LANES * c));
         }
-        if (!lane_all_at_most(moved2, half_skin * half_skin)) flag[FLAG_REBUILD] = 1;
+        if (!lane_all_at_most(moved2, half_skin * half_skin)) flag[FLAG_REBUILD] = REBUILD_MOVED;
         const double fastest2 = largest_step * largest_step / (dt * dt);
         if (!lane_all_at_most(step2, fastest2)) {
             FOR_LANES(l) {
@@ -77,19 +77,20 @@ KERNEL void measure_displacement(
 // eq. 5), and end the step: v(t + dt) = v(t + dt/2) + a dt/2.
 KERNEL void kick(
     int n_clusters, int n_projectiles, double dt, double half_dt, int steps_ahead,
-    double gravity_x, double gravity_y, double gravity_z,
+    double gravity_x, double gravity_y, double gravity_z, double quantum,
     const int *flag,
     const int64 *step,
     const int *source_start,    // (n_clusters + 1,)
     const int *source,          // (n_slots,)
     const float *slot,          // (n_slots, 4, LANES): bond force [N], smallest stretch
-    const float *contact,       // (n_clusters, 3, LANES) [N]
     const float *inverse_mass,  // (n_clusters, LANES) [1/kg], 0 for padding
     const float *inverse_density, // (n_clusters, LANES) [m^3/kg], 0 for padding
     const float *base_threshold,// (n_clusters, LANES) tau
     const float *strengthening, // (n_clusters,) alpha
     const double *projectile,   // (n_projectiles, 8): centre at t = 0, velocity, radius, K_S
     const double *position,     // (n_clusters, 3, LANES)
+    INOUT int *touched,         // (n_clusters,) whether `contact` is to be read
+    INOUT int64 *contact,       // (n_clusters, 3, LANES) [quantum], left at zero
     INOUT double *velocity,     // (n_clusters, 3, LANES)
     OUT float *acceleration,    // (n_clusters, 3, LANES)
     OUT float *threshold)       // (n_clusters, LANES) tau'
@@ -98,7 +99,7 @@ KERNEL void kick(
     const double time = (double)(step[0] + steps_ahead) * dt;
     FOR_EACH_GROUP(c, n_clusters, 64) {
         lane_f force[3], lowest = lane_splat(0.0f);
-        for (int k = 0; k < 3; ++k) force[k] = lane_load(contact + LANES * (3 * c + k));
+        for (int k = 0; k < 3; ++k) force[k] = lane_splat(0.0f);
         for (int s = source_start[c]; s < source_start[c + 1]; ++s) {
             const float *from = slot + LANES * 4 * (int64)source[s];
             for (int k = 0; k < 3; ++k) force[k] = force[k] + lane_load(from + LANES * k);
@@ -113,6 +114,18 @@ KERNEL void kick(
         for (int k = 0; k < 3; ++k)
             lane_store(acceleration + LANES * (3 * c + k),
                        lane_select(real, force[k] * inverse + gravity[k], lane_splat(0.0f)));
+        if (touched[c]) {
+            FOR_LANES(l) {
+                const int64 i = LANES * c + l;
+                for (int k = 0; k < 3; ++k) {
+                    const double push = (double)contact[component(i, k)] * quantum;
+                    acceleration[component(i, k)] += (float)push * inverse_mass[i];
+                    contact[component(i, k)] = 0;
+                }
+            }
+            lane_fence();
+            touched[c] = 0;
+        }
         for (int q = 0; q < n_projectiles; ++q) {
             const double *ball = projectile + 8 * q;
             const Vec3d flight = make_vec3d(ball[3], ball[4], ball[5]);
