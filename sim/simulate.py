@@ -180,22 +180,27 @@ class Simulation:
 
     def _start(self) -> None:
         """Set the velocities and evaluate the forces of step 0."""
-        self._velocity = self._overwrite(
-            self._velocity, self.network.scatter(self._initial_velocity))
+        self._overwrite(self._velocity, self.network.scatter(self._initial_velocity))
         self._measure()
         self._raise_flag(FLAG_REBUILD, REBUILD_ALL)
         self._run("start", 1)
         self._raise_flag(FLAG_REBUILD, 0)
+
+    def place(self, position: Array, velocity: Array | None = None) -> None:
+        """Put the particles at (n, 3) positions, with velocities, and evaluate the forces."""
+        self._overwrite(self._position, self.network.scatter(position))
+        if velocity is not None:
+            self._initial_velocity = velocity
+        self._start()
 
     def _measure(self) -> None:
         self.device.module("sim/step.cu").measure_displacement(
             self.network.n_clusters, 1.0 / self.network.unit, self._position, self._rest_fixed,
             self._displacement)
 
-    def _overwrite(self, array: Any, value: Array) -> Any:
+    def _overwrite(self, array: Any, value: Array) -> None:
         """Fill a device array in place, so that prepared launches see it."""
         array[...] = self.device.from_host(value.astype(array.dtype, copy=False))
-        return array
 
     def _raise_flag(self, flag: int, value: int) -> None:
         self._flag[flag] = value
@@ -338,19 +343,18 @@ class Simulation:
 
     def state(self) -> dict[str, Array]:
         """Return everything that is needed to go on bit for bit."""
-        arrays = {"position": self._position, "velocity": self._velocity,
-                  "acceleration": self._acceleration, "threshold": self._threshold,
-                  "pair_live": self._net["pair_live"], "edge_step": self._edge_step,
-                  "step": self._step}
-        return {name: self.device.to_host(array) for name, array in arrays.items()}
+        return {name: self.device.to_host(array) for name, array in self._persistent().items()}
+
+    def _persistent(self) -> dict[str, Any]:
+        """Return the device arrays that a resume needs."""
+        return {"position": self._position, "velocity": self._velocity,
+                "acceleration": self._acceleration, "threshold": self._threshold,
+                "pair_live": self._net["pair_live"], "edge_step": self._edge_step,
+                "step": self._step}
 
     def restore(self, state: Mapping[str, Array]) -> None:
         """Go back to a :meth:`state`; the contact candidates are collected anew."""
-        arrays = {"position": self._position, "velocity": self._velocity,
-                  "acceleration": self._acceleration, "threshold": self._threshold,
-                  "pair_live": self._net["pair_live"], "edge_step": self._edge_step,
-                  "step": self._step}
-        for name, array in arrays.items():
+        for name, array in self._persistent().items():
             if state[name].shape != array.shape or state[name].dtype != array.dtype:
                 raise ValueError(f"checkpoint array {name} has shape {state[name].shape}, "
                                  f"this simulation needs {array.shape}")
