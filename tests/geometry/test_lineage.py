@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -121,6 +123,13 @@ def test_whole_bodies_are_the_first_fragments():
     assert lineage.parent.tolist() == [-1, -1]
     assert lineage.change_particle.dtype == lineage.change_fragment.dtype == np.int32
     assert labels_at(lineage, solid, FIRST).dtype == np.int32
+
+
+def test_a_body_in_pieces_from_the_start_has_them_born_at_the_first_frame():
+    solid = dataclasses.replace(make_solid((4, 1, 1)), edge=np.array([[1, 2], [2, 3]], np.int32))
+    lineage = build_lineage(solid, [(FIRST, np.zeros(0, dtype=np.int32))], FIRST)
+    assert labels_at(lineage, solid, FIRST).tolist() == [1, 0, 0, 0]
+    assert (lineage.parent.tolist(), lineage.birth_frame.tolist()) == ([-1, 0], [FIRST, FIRST])
 
 
 def test_a_tie_is_decided_by_the_lowest_particle():
