@@ -42,6 +42,7 @@ class Solid(Record):
 
     Elements of the kind ``grid`` are cubes of edge ``length_scale[body]``, turned by
     ``orientation[body]``; their faces are implicit (:func:`vfx.geometry.grid.grid_faces`).
+    Particles stand in order of their bodies and, within a body, of their cells, z fastest.
     """
 
     position: Array          # (n, 3) float64 [m]: element centres at rest
@@ -66,7 +67,7 @@ class Faces:
 
     ``side[:, 0]`` is the element that the normal points out of; ``side[:, 1]`` the one it
     points into, or -1 on the original surface. Corners run anticlockwise seen from outside
-    ``side[:, 0]``.
+    ``side[:, 0]``. The first m faces are the inner ones, in the order of ``Solid.edge``.
     """
 
     side: Array              # (f, 2) int32
@@ -115,7 +116,11 @@ class Lineage(Record):
 
 @dataclass
 class FragmentsFrame(Record):
-    """The rigid pieces of one frame: world = rotation @ rest + translation."""
+    """The rigid pieces of one frame: world = rotation @ rest + translation.
+
+    Where particles leave a rotation open (one alone, several in a row), rotation and angular
+    velocity are carried on from what they broke off (:mod:`vfx.geometry.align`).
+    """
 
     frame: int
     time: float                  # [s]

@@ -124,8 +124,9 @@ def _split(
     n_parts, part = connected_components(graph.tocsr(), directed=False)
 
     size = np.bincount(part, minlength=n_parts)
-    lowest = np.full(n_parts, len(label), dtype=np.int64)
-    np.minimum.at(lowest, part, particle)
+    # Of repeated assignments the last stays: from the end, that is the lowest particle.
+    lowest = np.empty(n_parts, dtype=np.int64)
+    lowest[part[::-1]] = particle[::-1]
     origin = label[lowest]
 
     # The largest part of each fragment keeps its id, the others are born.
