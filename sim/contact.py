@@ -42,7 +42,6 @@ class ContactSearch:
         self.quantum = 2.0 ** (np.ceil(np.log2(largest)) - 40)
         self.radius = device.from_host(network.scatter(
             (0.25 * solid.length_scale[solid.body]).astype(np.float32)))
-        self.rest_position = device.from_host(network.scatter(solid.position))
         self.noted = device.from_host(network.scatter(solid.position))
         self.stamp = xp.zeros(self.n_padded, np.int32)
         self.head = xp.full(1 << max(4, (self.n_padded - 1).bit_length()), -1, np.int32)
@@ -80,4 +79,4 @@ class ContactSearch:
         return [self.device.module("sim/contact.cu").contact_forces.prepare(
             self.n_padded, self.capacity, self.stiffness, 1.0 / self.quantum, state["flag"],
             self.count, self.candidate, self.candidate_pair, self.stamp, state["pair_live"],
-            self.radius, self.rest_position, state["position"], self.touched, self.force)]
+            self.radius, state["rest_position"], state["position"], self.touched, self.force)]

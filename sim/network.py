@@ -10,7 +10,7 @@ one for each cluster that it touches, and each cluster adds up its slots in tile
 tiling does not depend on the number of threads, and so neither does a single bit of a sum.
 
 Positions enter the bond loop as displacements in fixed point, int32 modulo 2^32 with a unit
-of about 1e-8 bond lengths: differences of near particles are exact anywhere in the world.
+of a few 1e-9 bond lengths: differences of near particles are exact anywhere in the world.
 """
 
 from __future__ import annotations
@@ -117,7 +117,8 @@ def build_network(device: Device, solid: Solid, horizon: float) -> Network:
         pair_slot=pair_slot, pair_live=live, pair_edge=edge,
         pair_edge_start=edge_start.astype(np.int32), edge_number=edge_number,
         source_start=source_start, source=source,
-        unit=2.0 ** math.ceil(math.log2(16.0 * reach / 2.0**31)))
+        # A bond turned around by its ends' displacements still fits into 32 bits.
+        unit=2.0 ** math.ceil(math.log2(4.0 * reach / 2.0**31)))
 
 
 def longest_bond(solid: Solid, horizon: float) -> float:

@@ -84,7 +84,6 @@ class Simulation:
         center[network.particle < 0] = np.nan
         origin = np.nanmean(center, axis=1)
         rest = network.scatter(solid.position)
-        fixed = np.rint(rest / network.unit).astype(np.int64)
         local = np.where((network.particle >= 0)[:, None, :], rest - origin[:, :, None], 0.0)
         alpha = np.array([m.compression_strengthening for m in self._material])
         mass = density * solid.volume
@@ -96,7 +95,7 @@ class Simulation:
             weaken(device, solid, network, paths, self._weak)
         self._origin = put(origin)
         self._rest = put(local.astype(np.float32))
-        self._rest_fixed = put(fixed.astype(np.uint64).astype(np.uint32).view(np.int32))
+        self._rest_position = put(rest)
         self._volume = put(network.scatter(solid.volume.astype(np.float32)))
         self._inverse_mass = put(network.scatter((1.0 / mass).astype(np.float32)))
         self._inverse_density = put(network.scatter((1.0 / density).astype(np.float32)))
@@ -120,7 +119,8 @@ class Simulation:
         self._step = xp.zeros(1, np.int64)
 
         self._set_stiffness()
-        self._contact = ContactSearch(device, solid, network, self.solver.contact_stiffness)
+        self._contact = ContactSearch(
+            device, solid, network, self.solver.contact_stiffness)
 
     def _set_stiffness(self) -> None:
         """Set c (calibrated or not) as the weight V sqrt(c), and the stable step of each body."""
@@ -149,13 +149,13 @@ class Simulation:
         touching = solver.contact_stiffness > 0.0
         step, bonds = self.device.module("sim/step.cu"), self.device.module("sim/bonds.cu")
         state = {"flag": self._flag, "step": self._step, "inverse_mass": self._inverse_mass,
-                 "position": self._position, **net}
+                 "position": self._position, "rest_position": self._rest_position, **net}
         drift = step.drift.prepare(
             n_clusters, solver.timestep, 1.0 / self.network.unit,
             floor.height if floor.enabled else -1e300, floor.restitution, floor.friction,
             0.5 * contact.skin if touching else 1e150,
             LARGEST_STEP * float(self.solid.length_scale.min()),
-            self._acceleration, self._rest_fixed, self._support, contact.noted, self._flag,
+            self._acceleration, self._rest_position, self._support, contact.noted, self._flag,
             self._velocity, self._position, self._displacement)
         forces = [bonds.bond_forces.prepare(
             self.network.n_tiles, self.network.unit, solver.weak_factor, self._flag,
@@ -195,7 +195,7 @@ class Simulation:
 
     def _measure(self) -> None:
         self.device.module("sim/step.cu").measure_displacement(
-            self.network.n_clusters, 1.0 / self.network.unit, self._position, self._rest_fixed,
+            self.network.n_clusters, 1.0 / self.network.unit, self._position, self._rest_position,
             self._displacement)
 
     def _overwrite(self, array: Any, value: Array) -> None:

@@ -10,7 +10,7 @@ KERNEL void drift(
     double floor_height, double restitution, double friction,
     double half_skin, double largest_step,
     const float *acceleration,  // (n_clusters, 3, LANES) [m/s^2]
-    const int *rest_fixed,      // (n_clusters, 3, LANES) [unit], modulo 2^32
+    const double *rest,         // (n_clusters, 3, LANES) [m]
     const float *support,       // (n_clusters, LANES) [m]: reach of an element downward
     const double *noted,        // (n_clusters, 3, LANES) [m]: when last collected
     INOUT int *flag,
@@ -30,7 +30,7 @@ KERNEL void drift(
             lane_store(velocity + at, v);
             lane_store(position + at, x);
             lane_store(displacement + at,
-                       lane_low_bits(x * inverse_unit) - lane_load(rest_fixed + at));
+                       lane_low_bits((x - lane_load(rest + at)) * inverse_unit));
             moved2 = moved2 + moved * moved;
             step2 = step2 + v * v;
             if (k == 1) depth = floor_height - x + lane_double(lane_load(support + LANES * c));
@@ -60,15 +60,14 @@ KERNEL void drift(
 KERNEL void measure_displacement(
     int n_clusters, double inverse_unit,
     const double *position,     // (n_clusters, 3, LANES)
-    const int *rest_fixed,      // (n_clusters, 3, LANES)
+    const double *rest,         // (n_clusters, 3, LANES)
     OUT int *displacement)      // (n_clusters, 3, LANES)
 {
     FOR_EACH_GROUP(c, n_clusters, 64) {
         for (int k = 0; k < 3; ++k) {
             const int64 at = LANES * (3 * c + k);
-            lane_store(displacement + at,
-                       lane_low_bits(lane_load(position + at) * inverse_unit)
-                           - lane_load(rest_fixed + at));
+            lane_store(displacement + at, lane_low_bits(
+                (lane_load(position + at) - lane_load(rest + at)) * inverse_unit));
         }
     }
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
@@ -38,8 +40,8 @@ def test_undeformed_body_has_exactly_no_force(device: Device) -> None:
 
 @pytest.mark.parametrize("horizon", [1.0, 2.0, 3.0])
 def test_force_is_the_sum_over_all_pairs(device: Device, horizon: float) -> None:
-    sim = block(device, (7, 6, 5), horizon=horizon)
-    noise = np.random.default_rng(3).normal(size=(210, 3)) * 5e-5 * SPACING
+    sim = block(device, (7, 6, 5), horizon=horizon, material=replace(GLASS, strain_limit=1.0))
+    noise = np.random.default_rng(3).normal(size=(210, 3)) * 0.02 * SPACING
     position = sim.solid.position * (1 + 1e-4) + noise
     sim.place(position)
     expected = pairwise_force(sim, position) / (GLASS.density * sim.solid.volume[:, None])
@@ -74,14 +76,30 @@ def test_momentum_is_conserved(device: Device) -> None:
 def test_energy_is_conserved_near_half_the_strain_limit(device: Device) -> None:
     sim = block(device, (8, 8, 8))
     x = sim.solid.position
-    # A stretching mode whose peak strain is about half the limit.
-    sim.place(x * (1.0 + 0.45 * GLASS.strain_limit * np.array([1.0, -0.5, 0.3])))
-    start = sum(sim.energies())
-    for _ in range(5):
-        sim.advance(2000)
-        assert abs(sum(sim.energies()) / start - 1.0) < 1e-3
+    # The ground mode along x, strain largest in the middle; sharper waves pile up on it.
+    wave = np.pi / (8 * SPACING)
+    moved = 0.2 * GLASS.strain_limit / wave * np.sin(wave * x[:, 0])
+    sim.place(x + moved[:, None] * np.array([1.0, 0.0, 0.0]))
+    first, second = sim.solid.edge.T
+
+    def window() -> tuple[float, float]:
+        """Mean energy [J] and largest stretch of neighbours over some hundred steps."""
+        energy, peak = [], 0.0
+        for _ in range(100):
+            sim.advance(5)
+            energy.append(sum(sim.energies()))
+            length = np.linalg.norm(sim.position[first] - sim.position[second], axis=1)
+            peak = max(peak, float(length.max() / SPACING - 1.0))
+        return float(np.mean(energy)), peak
+
+    # Velocity Verlet's energy swings within a period (1 % at this step) but must not drift.
+    start, peak = window()
+    assert 0.3 < peak / GLASS.strain_limit < 0.8
+    sim.advance(9000)
+    end, _ = window()
     assert sim.step == 10_000
     assert sim.n_bonds == sim.initial_bonds.sum() // 2
+    assert abs(end / start - 1.0) < 1e-3
 
 
 def energy_density(device: Device, horizon: float, strain: tuple[float, ...]) -> float:
@@ -109,7 +127,7 @@ def lattice_moduli(horizon: float) -> tuple[float, float, float]:
 @pytest.mark.parametrize("horizon", [2.0, 3.0, 6.0])
 def test_moduli_are_those_of_the_lattice(device: Device, horizon: float) -> None:
     bulk, c11, c12 = lattice_moduli(horizon)
-    e, k = 1e-5, GLASS.bulk_modulus
+    e, k = 1e-4, GLASS.bulk_modulus
     assert energy_density(device, horizon, (e, e, e)) / (4.5 * k * e * e) \
         == pytest.approx(bulk, rel=1e-3)
     measured_c11 = 2.0 * energy_density(device, horizon, (e, 0.0, 0.0)) / (k * e * e)
@@ -132,10 +150,10 @@ def test_lattice_converges_to_the_continuum() -> None:
 def test_calibration_gives_the_bulk_modulus(device: Device) -> None:
     sim = block(device, (7, 7, 7), calibrate=True)
     x = sim.solid.position
-    sim.place(x * (1 + 1e-5))
+    sim.place(x * (1 + 1e-4))
     middle = int(np.argmin((x**2).sum(1)))
     energy = sim.bond_sums(sim._net["pair_live"])["energy"][middle] / SPACING**3
-    assert energy == pytest.approx(4.5 * GLASS.bulk_modulus * 1e-10, rel=1e-3)
+    assert energy == pytest.approx(4.5 * GLASS.bulk_modulus * 1e-8, rel=1e-3)
 
 
 def test_wave_travels_at_the_discrete_speed(device: Device) -> None:

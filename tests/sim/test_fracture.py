@@ -127,8 +127,11 @@ def test_free_fall_matches_the_closed_form(device: Device) -> None:
     sim.advance(4096)
     time = 4096 * 2.0**-23
     fallen = sim.position - sim.solid.position
-    assert fallen[:, 1] == pytest.approx(np.full(27, -0.5 * 9.81 * time**2), rel=1e-6)
-    assert np.abs(fallen[:, [0, 2]]).max() == 0.0
+    # The fixed-point unit of the bonds is 7e-12 m: that much the particles may quiver.
+    quiver = 20 * sim.network.unit
+    assert fallen[:, 1] == pytest.approx(np.full(27, -0.5 * 9.81 * time**2), abs=quiver)
+    assert np.abs(fallen[:, [0, 2]]).max() < quiver < 1e-3 * np.abs(fallen[:, 1]).min()
+    assert fallen[:, 1].mean() == pytest.approx(-0.5 * 9.81 * time**2, rel=1e-6)
 
 
 def test_free_particle_bounces_with_its_restitution(device: Device) -> None:
@@ -259,7 +262,8 @@ def test_weakened_bonds_are_those_that_cross_the_path(device: Device) -> None:
 
 
 def test_runaway_particle_stops_the_run_and_is_named(device: Device) -> None:
-    sim = block(device, (3, 3, 3), timestep=4e-7)
+    unbreakable = dataclasses.replace(GLASS, strain_limit=1e6)
+    sim = block(device, (3, 3, 3), timestep=2e-6, material=unbreakable)
     noise = np.random.default_rng(1).normal(size=(27, 3)) * 1e-5 * SPACING
     sim.place(sim.solid.position + noise)
     with pytest.raises(Unstable, match=r"step \d+ .* particle \d+ of body 'block'.*timestep"):
