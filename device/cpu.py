@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,8 @@ from vfx.device.launch import Device, DeviceError, HostArray, Launch
 from vfx.device.source import text_hash
 
 LIBRARIES = Path(__file__).resolve().parent / "lib"
-V3_FLAGS = {"avx2", "bmi1", "bmi2", "fma", "f16c", "movbe"}
+#: What x86-64-v3 adds, as /proc/cpuinfo names it ("abm" holds lzcnt).
+V3_FLAGS = {"avx", "avx2", "bmi1", "bmi2", "fma", "f16c", "movbe", "abm"}
 
 
 def cpu_flags() -> set[str]:
@@ -44,10 +46,13 @@ def cpu_model() -> str:
 def choose_isa() -> str:
     """Return the instruction set to use: VFX_ISA if set, else the best that runs here."""
     wanted = os.environ.get("VFX_ISA", "")
+    missing = V3_FLAGS - cpu_flags()
+    if wanted == "v3" and missing:
+        raise DeviceError(f"VFX_ISA=v3, but this processor lacks {', '.join(sorted(missing))}; "
+                          "unset VFX_ISA")
     if wanted:
         return wanted
-    has_v3 = cpu_flags() >= V3_FLAGS and (LIBRARIES / "kernels_v3.so").exists()
-    return "v3" if has_v3 else "base"
+    return "base" if missing or not (LIBRARIES / "kernels_v3.so").exists() else "v3"
 
 
 class CpuDevice(Device):
@@ -59,6 +64,7 @@ class CpuDevice(Device):
         self.xp: Any = np
         self.isa = choose_isa()
         self._library = load_library(self.isa)
+        self._threads = int(self._library.vfx_max_threads())
         self.description = f"cpu {platform.machine()}-{self.isa} {cpu_model()}"
 
     def _load(self, name: str, text: str) -> Callable[[str], Any]:
@@ -87,10 +93,13 @@ class CpuDevice(Device):
 
     def to_host(self, array: Any) -> HostArray:
         """Copy to a new numpy array."""
-        return np.array(self.data(array))
+        return np.array(self.data(array), order="C")
 
-    def run(self, launches: Sequence[Launch], repeat: int = 1, halt: Any = None) -> None:
-        """Run prepared launches in one native loop."""
+    def writable(self, array: Any) -> bool:
+        """Whether the memory behind ``array`` may be written."""
+        return bool(self.data(array).flags.writeable)
+
+    def _run(self, launches: Sequence[Launch], repeat: int, halt: Any) -> None:
         entries = (ctypes.c_void_p * len(launches))()
         packs = (ctypes.c_void_p * len(launches))()
         keep: list[Any] = []
@@ -101,7 +110,8 @@ class CpuDevice(Device):
             packs[position] = ctypes.cast(pack, ctypes.c_void_p)
         flag = ctypes.c_void_p(self.data(halt).ctypes.data if halt is not None else None)
         self._library.vfx_run(
-            ctypes.c_int(len(launches)), entries, packs, ctypes.c_longlong(repeat), flag)
+            ctypes.c_int(self._threads), ctypes.c_int(len(launches)), entries, packs,
+            ctypes.c_longlong(repeat), flag)
 
     def _pack(self, launch: Launch) -> tuple[Any, list[Any]]:
         """Return the array of pointers to a launch's arguments, and what it points to."""
@@ -126,26 +136,34 @@ class CpuDevice(Device):
                 if key in sizes:
                     sizes[key] = int(value.split()[0]) * 1024
         available, total = sizes["MemAvailable"], sizes["MemTotal"]
-        try:
-            limit = Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii").strip()
-            used = Path("/sys/fs/cgroup/memory.current").read_text(encoding="ascii").strip()
-        except OSError:
-            return available, total
-        if limit.isdigit():
-            total = min(total, int(limit))
-            available = min(available, max(0, int(limit) - int(used)))
-        return available, total
+        limit, used = container_memory()
+        return min(available, max(0, limit - used)), min(total, limit)
 
     @property
     def threads(self) -> int:
         """Number of OpenMP threads of the next launches."""
-        return int(self._library.vfx_max_threads())
+        return self._threads
 
     @threads.setter
     def threads(self, count: int) -> None:
         if count < 1:
             raise DeviceError(f"{count} threads asked for; at least 1 is needed")
-        self._library.vfx_set_threads(ctypes.c_int(count))
+        self._threads = int(count)
+
+
+def container_memory(folder: Path = Path("/sys/fs/cgroup")) -> tuple[int, int]:
+    """Return (limit, used) bytes of this container; file cache that can be dropped is not used.
+
+    Where nothing is limited, the limit is the largest that there can be.
+    """
+    try:
+        limit = (folder / "memory.max").read_text(encoding="ascii").strip()
+        used = int((folder / "memory.current").read_text(encoding="ascii"))
+        stat = (folder / "memory.stat").read_text(encoding="ascii").split()
+    except OSError:
+        return sys.maxsize, 0
+    cache = dict(zip(stat[::2], stat[1::2], strict=False)).get("inactive_file", "0")
+    return int(limit) if limit.isdigit() else sys.maxsize, max(0, used - int(cache))
 
 
 def load_library(isa: str) -> ctypes.CDLL:

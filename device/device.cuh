@@ -7,7 +7,10 @@
 // FOR_EACH_GROUP the same over groups of LANES lanes: on CUDA LANES threads of a warp run
 //               the body together, on the host one thread runs it on whole vectors
 // FOR_LANES     a loop over the lanes of a group inside FOR_EACH_GROUP, for what is not vectors
-// lane_f/_i/_d  one value for each lane of a group; arithmetic and comparison act lane by lane
+// lane_f/_i/_d  one value for each lane of a group; arithmetic and comparison act lane by lane.
+//               A comparison gives a mask: join masks with & and |, test them with
+//               lane_select and lane_bits. A true lane is -1 on the host and 1 on CUDA, so
+//               never negate (~, !) a mask or count with it: compare the other way round.
 #define LANES 8
 
 typedef long long int64;
@@ -152,7 +155,7 @@ DEVICE lane_f lane_min(lane_f a, lane_f b) { return _mm256_min_ps(a, b); }
 DEVICE lane_f lane_max(lane_f a, lane_f b) { return _mm256_max_ps(a, b); }
 DEVICE lane_f lane_fma(lane_f a, lane_f b, lane_f c) { return _mm256_fmadd_ps(a, b, c); }
 DEVICE int lane_bits(lane_i m) { return _mm256_movemask_ps((__m256)m); }
-// The 12-bit estimate and one Newton step: relative error below 3e-7.
+// The 12-bit estimate and one Newton step: relative error below 3e-7 for positive normal x.
 DEVICE lane_f lane_rsqrt(lane_f x)
 {
     const lane_f y = _mm256_rsqrt_ps(x);

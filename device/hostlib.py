@@ -9,19 +9,23 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-import source  # noqa: E402  (the package is not installed yet at build time)
+if TYPE_CHECKING or __package__:
+    from vfx.device import source
+else:  # run by the build: nothing is installed yet, but this folder is on the path
+    import source
 
 RUNNER = r"""
 #include <omp.h>
 typedef void (*Entry)(void **);
 
 // Run the prepared launches in order, `repeat` times; stop when *halt becomes non-zero.
-extern "C" long long vfx_run(int n_launches, Entry *entry, void ***argument, long long repeat,
-                             const int *halt)
+// OpenMP keeps the number of threads for each calling thread apart: set it every time.
+extern "C" long long vfx_run(int n_threads, int n_launches, Entry *entry, void ***argument,
+                             long long repeat, const int *halt)
 {
+    omp_set_num_threads(n_threads);
     for (long long r = 0; r < repeat; ++r) {
         for (int l = 0; l < n_launches; ++l) entry[l](argument[l]);
         if (halt != nullptr && *halt != 0) return r;
@@ -29,7 +33,6 @@ extern "C" long long vfx_run(int n_launches, Entry *entry, void ***argument, lon
     return repeat;
 }
 
-extern "C" void vfx_set_threads(int n) { omp_set_num_threads(n); }
 extern "C" int vfx_max_threads() { return omp_get_max_threads(); }
 """
 

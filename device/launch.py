@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vfx.device.source import Signature, flatten, signatures
+from vfx.device.source import Parameter, Signature, flatten, signatures
 
 HostArray = npt.NDArray[Any]
 
@@ -54,26 +55,44 @@ class Kernel:
         self.device.run([self.prepare(*arguments)])
 
 
-def bind(kernel: Kernel, parameter: Any, argument: Any) -> Any:
+def bind(kernel: Kernel, parameter: Parameter, argument: Any) -> Any:
     """Return ``argument`` as the device takes it, or raise naming kernel and argument."""
     where = f"kernel {kernel.signature.name}, argument {parameter.name}"
-    dtype = np.dtype(parameter.dtype)
     if parameter.role == "value":
-        if isinstance(argument, (bool, np.bool_)) or np.ndim(argument) != 0:
-            raise KernelError(f"{where}: takes one {parameter.ctype}, "
-                              f"not {type(argument).__name__}")
-        value = dtype.type(argument)
-        if dtype.kind in "iu" and int(value) != argument:
-            raise KernelError(f"{where}: {argument} does not fit {parameter.ctype}")
-        return value
-    if not kernel.device.owns(argument):
-        raise KernelError(f"{where}: takes an array of device {kernel.device.name}, "
+        return bind_value(where, parameter, argument)
+    device = kernel.device
+    if not device.owns(argument):
+        raise KernelError(f"{where}: takes an array of device {device.name}, "
                           f"not {type(argument).__module__}.{type(argument).__name__}")
-    if argument.dtype != dtype:
-        raise KernelError(f"{where}: takes {dtype.name}, the array holds {argument.dtype}")
+    if argument.dtype != np.dtype(parameter.dtype):
+        raise KernelError(f"{where}: takes {parameter.dtype}, the array holds {argument.dtype}")
     if not argument.flags.c_contiguous:
         raise KernelError(f"{where}: the array is not C-contiguous")
+    if parameter.role != "in" and not device.writable(argument):
+        raise KernelError(f"{where}: the kernel writes to it, but the array is read-only")
     return argument
+
+
+def bind_value(where: str, parameter: Parameter, argument: Any) -> Any:
+    """Return a number as the numpy scalar of the parameter's type; nothing is cut off."""
+    if (isinstance(argument, (bool, np.bool_))
+            or not isinstance(argument, (int, float, np.integer, np.floating))):
+        raise KernelError(f"{where}: takes one {parameter.ctype}, not {type(argument).__name__}")
+    dtype = np.dtype(parameter.dtype)
+    try:
+        if dtype.kind == "f":
+            with np.errstate(over="ignore"):
+                value = dtype.type(float(argument))
+            fits = math.isinf(value) == math.isinf(argument)
+        else:
+            number, info = int(argument), np.iinfo(dtype)
+            fits = number == argument and info.min <= number <= info.max
+            value = dtype.type(number if fits else 0)
+    except (OverflowError, ValueError):  # of an infinite, undefined or very long number
+        fits = False
+    if not fits:
+        raise KernelError(f"{where}: {argument} does not fit {parameter.ctype}")
+    return value
 
 
 class Module:
@@ -82,6 +101,9 @@ class Module:
     def __init__(self, kernels: dict[str, Kernel], name: str) -> None:
         self._kernels = kernels
         self._name = name
+
+    def __dir__(self) -> list[str]:
+        return sorted(self._kernels)
 
     def __getattr__(self, kernel: str) -> Kernel:
         try:
@@ -123,6 +145,10 @@ class Device(ABC):
     def owns(self, array: Any) -> bool:
         """Whether ``array`` is an array of this device."""
 
+    def writable(self, _array: Any) -> bool:
+        """Whether kernels may write to an array of this device."""
+        return True
+
     @abstractmethod
     def from_host(self, array: HostArray) -> Any:
         """Copy a host array to the device, C-contiguous."""
@@ -131,13 +157,27 @@ class Device(ABC):
     def to_host(self, array: Any) -> HostArray:
         """Copy a device array to the host."""
 
-    @abstractmethod
     def run(self, launches: Sequence[Launch], repeat: int = 1, halt: Any = None) -> None:
         """Run prepared launches in order, ``repeat`` times, without Python in between.
 
         Kernels may end the repetition by setting ``halt[0]`` (an int32 device array) and
         must themselves do nothing while it is set: a device may run some more rounds.
         """
+        for launch in launches:
+            if launch.kernel.device is not self:
+                raise KernelError(f"kernel {launch.kernel.signature.name}: prepared for device "
+                                  f"{launch.kernel.device.name}, run on {self.name}")
+        if halt is not None and not (
+                self.owns(halt) and halt.dtype == np.int32 and halt.size > 0
+                and halt.flags.c_contiguous):
+            raise KernelError(f"halt: takes an int32 array of device {self.name} "
+                              "with at least one element")
+        if launches and repeat > 0:
+            self._run(launches, repeat, halt)
+
+    @abstractmethod
+    def _run(self, launches: Sequence[Launch], repeat: int, halt: Any) -> None:
+        """Run what :meth:`run` has checked."""
 
     @abstractmethod
     def synchronize(self) -> None:

@@ -1,0 +1,80 @@
+# The commands of a day. Everything goes into .venv; nothing is installed elsewhere.
+#   make demo         run the small glass shot and say where its pictures are
+#   make test         run all tests
+#   make lint         check style, types and the import rule
+#   make cuda-report  compile every kernel for NVIDIA GPUs (needs nvcc, no GPU)
+
+SHELL := /bin/bash
+VENV := .venv
+BIN := $(VENV)/bin
+PACKAGES := device geometry sim raytrace pipeline envmaps shots
+SOURCES := pyproject.toml CMakeLists.txt README.md \
+  $(shell find $(wildcard $(PACKAGES)) -type f ! -name '*.pyc' ! -path 'device/lib/*')
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+QUIET := --quiet --no-warn-script-location
+
+# The first interpreter of a supported version; PYTHON=... overrides.
+SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
+PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11 python; do \
+  if $$name -c '$(SUPPORTED)' 2>/dev/null; then echo $$name; break; fi; done)
+
+.PHONY: help install demo test lint cuda-report clean
+.DELETE_ON_ERROR:
+
+help:
+	@sed -n 's/^#   //p' $(MAKEFILE_LIST)
+
+install: $(VENV)/installed
+
+demo: $(VENV)/installed
+	$(BIN)/vfx run shots/glass_small.toml --device cpu
+	@echo
+	@echo "Frames (OpenEXR): work/glass_small/render/"
+	@for picture in work/glass_small/review/*; do echo "To look at:       $$picture"; done
+
+test: $(VENV)/installed-dev
+	$(BIN)/pytest
+
+lint: $(VENV)/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+	$(BIN)/mypy
+
+cuda-report: $(VENV)/installed-dev $(VENV)/nvrtc
+	$(BIN)/python -m vfx.device.report
+
+clean:
+	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+# A Python without ensurepip (Debian's without python3-venv) lends its own pip. The build tools
+# stay in the environment, so that an install after a small change compiles only that.
+$(VENV)/created:
+	@if [ -z "$(PYTHON)" ]; then \
+	  echo "make: Python 3.11, 3.12 or 3.13 is needed and not on PATH;" \
+	    "install one, or say where it is: make PYTHON=/path/to/python3.11" >&2; exit 1; fi
+	@echo "Creating $(VENV) with $$($(PYTHON) --version)"
+	@$(PYTHON) -c '$(SUPPORTED)' || { echo "make: $(PYTHON) is not Python 3.11 to 3.13" >&2; exit 1; }
+	@rm -rf $(VENV)
+	@if $(PYTHON) -c 'import ensurepip' 2>/dev/null; then $(PYTHON) -m venv $(VENV); \
+	  elif $(PYTHON) -m pip --version >/dev/null 2>&1; then \
+	    $(PYTHON) -m venv --without-pip $(VENV) && \
+	    $(PYTHON) -m pip --python $(BIN)/python install $(QUIET) pip; \
+	  else echo "make: $(PYTHON) has neither ensurepip nor pip;" \
+	    "install them (Debian: apt install python3-venv)" >&2; exit 1; fi
+	@$(PIP) install $(QUIET) 'scikit-build-core>=0.10,<2' 'cmake>=3.20' ninja
+	@touch $@
+
+$(VENV)/installed: $(VENV)/created $(SOURCES)
+	@echo "Installing vfx: its kernels are compiled for this machine's processor"
+	@$(PIP) install $(QUIET) --no-build-isolation .
+	@touch $@
+
+$(VENV)/installed-dev: $(VENV)/created $(SOURCES)
+	@echo "Installing vfx with what its tests and checks need"
+	@$(PIP) install $(QUIET) --no-build-isolation '.[test,lint]'
+	@touch $@ $(VENV)/installed
+
+# The compiler that CuPy uses, to prove that the kernels pass it.
+$(VENV)/nvrtc: $(VENV)/created
+	@$(PIP) install $(QUIET) 'nvidia-cuda-nvrtc>=13,<14'
+	@touch $@
