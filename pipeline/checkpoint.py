@@ -43,8 +43,8 @@ class CheckpointPair:
         write_npz(self._paths[self._next], arrays)
         self._next = 1 - self._next
 
-    def newest(self, before: int) -> Checkpoint | None:
-        """Return the latest whole checkpoint of this fingerprint taken before step ``before``.
+    def newest(self, until: int) -> Checkpoint | None:
+        """Return the latest whole checkpoint of this fingerprint that is not beyond ``until``.
 
         Damaged ones are named in ``damaged``; the next save goes over the other file.
         """
@@ -59,7 +59,7 @@ class CheckpointPair:
             except (DamagedFile, KeyError, TypeError, ValueError):
                 self.damaged.append(str(path))
                 continue
-            if fingerprint != self._fingerprint or step >= before:
+            if fingerprint != self._fingerprint or step > until:
                 continue
             if best is None or step > best.step:
                 best = Checkpoint(step, arrays)

@@ -39,7 +39,9 @@ class DiagnosticsTable:
 
     def add(self, step: int, numbers: Mapping[str, float]) -> None:
         """Set the row of a step."""
-        self._rows[step] = {key: repr(value) for key, value in numbers.items() if key != _STEP}
+        self._rows[step] = {
+            key: str(value) if isinstance(value, int) else repr(float(value))
+            for key, value in numbers.items() if key != _STEP}
 
     def publish(self) -> None:
         """Write the table to its file."""

@@ -105,8 +105,7 @@ class _Run:
                 shot.projectiles, shot.weakening, shot.bodies)
         except ValueError as error:
             raise ShotError(f"{shot.path}: {error}") from None
-        first_missing = min(self._missing)
-        checkpoint = self._checkpoints.newest(before=shot.step_of(first_missing))
+        checkpoint = self._checkpoints.newest(until=shot.step_of(min(self._missing)))
         for path in self._checkpoints.damaged:
             self._job.progress.say(f"sim: {path} is damaged; going on without it")
         if checkpoint is None:
@@ -115,7 +114,7 @@ class _Run:
             return shot.first_frame
         self._simulation.restore(checkpoint.state)
         self._diagnostics.keep_until(checkpoint.step)
-        frame = shot.first_frame + checkpoint.step // shot.steps_per_frame + 1
+        frame = shot.first_frame + -(-checkpoint.step // shot.steps_per_frame)
         self._job.progress.say(f"sim: going on from a checkpoint at step {checkpoint.step}, "
                                f"on the way to frame {frame}")
         return frame
@@ -139,10 +138,10 @@ class _Run:
             self._report(goal)
 
     def _take_frame(self, frame: int) -> None:
-        # Asking for the frame also empties the simulation's list of what broke since the last.
-        motion = self._simulation.frame(frame)
         if frame in self._missing:
-            self._job.publish(frame, motion.to_arrays())
+            shot = self._job.shot
+            since = shot.step_of(frame - 1) if frame > shot.first_frame else -1
+            self._job.publish(frame, self._simulation.frame(frame, since).to_arrays())
         due = time.monotonic() - self._saved > _FRAME_CHECKPOINT_SECONDS
         if due or frame == self._last or self._job.stop.wanted:
             self._save()

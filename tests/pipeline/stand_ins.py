@@ -92,10 +92,9 @@ class Simulation:
         if self._rate > 4.0:
             raise Unstable(f"step {self.step}: the energy runs away")
 
-    def frame(self, number):
+    def frame(self, number, since_step):
         MADE.append(("sim", number))
-        broken = np.array(self._broken, np.int64)
-        self._broken = []
+        broken = np.array([step for step in self._broken if step > since_step], np.int64)
         n = len(self._x)
         return MotionFrame(
             frame=number, step=self.step, time=float(self.step),

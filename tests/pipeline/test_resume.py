@@ -87,7 +87,7 @@ def test_a_damaged_checkpoint_is_said_and_done_without(
     result = vfx("stage", "sim", shot_file, "--work", "parts")
     assert result.exit_code == 0
     assert "is damaged; going on without it" in result.output
-    assert (("sim", 1001) in MADE) == (n_damaged == 2)
+    assert ("going on from a checkpoint" in result.output) == (n_damaged == 1)
     assert frames_of(Path("parts")) == frames_of(Path("whole"))
 
 
@@ -141,8 +141,8 @@ def test_the_older_checkpoint_is_replaced(tmp_path: Path) -> None:
     pair = CheckpointPair(tmp_path, "f")
     for step in (10, 20, 30):
         pair.save(step, {"x": np.array([step])})
-    found = CheckpointPair(tmp_path, "f").newest(before=31)
+    found = CheckpointPair(tmp_path, "f").newest(until=30)
     assert found is not None and (found.step, found.state["x"][0]) == (30, 30)
-    older = CheckpointPair(tmp_path, "f").newest(before=30)
+    older = CheckpointPair(tmp_path, "f").newest(until=29)
     assert older is not None and older.step == 20
-    assert CheckpointPair(tmp_path, "other").newest(before=100) is None
+    assert CheckpointPair(tmp_path, "other").newest(until=100) is None
