@@ -13,7 +13,7 @@ from vfx.pipeline.cache import publish
 from vfx.pipeline.errors import DamagedFile, PipelineError
 
 if TYPE_CHECKING:
-    from vfx.geometry.handoff import Solid
+    from vfx.geometry.handoff import Faces, Solid
     from vfx.pipeline.cache import Published
     from vfx.pipeline.job import Job
 
@@ -22,17 +22,19 @@ CONFIG_HASH = "vfx/configHash"
 
 def render_frames(job: Job) -> None:
     """Render the frames of a job and publish them."""
+    from vfx.geometry.grid import grid_faces
     from vfx.geometry.handoff import Solid
 
     frames = job.todo()
     if not frames:
         return
     solid = Solid.from_arrays(job.read("geometry", job.shot.first_frame))
+    faces = grid_faces(solid)
     failures: dict[int, str] = {}
     for frame in job.each_frame(frames):
         share = 1.0 / len(frames)
         try:
-            published = _render(job, solid, frame, frames.index(frame) * share, share)
+            published = _render(job, solid, faces, frame, frames.index(frame) * share, share)
             job.record(frame, published)
         except PipelineError:
             raise
@@ -55,10 +57,13 @@ def read_config_hash(path: Path) -> str:
     return str(header.get(CONFIG_HASH, ""))
 
 
-def _render(job: Job, solid: Solid, frame: int, start: float, share: float) -> Published:
+def _render(
+    job: Job, solid: Solid, faces: Faces, frame: int, start: float, share: float
+) -> Published:
     from vfx.geometry.handoff import FragmentsFrame
+    from vfx.raytrace.camera import frame_header
     from vfx.raytrace.exr import write_exr
-    from vfx.raytrace.render import frame_header, render_frame
+    from vfx.raytrace.render import render_frame
 
     def report(fraction: float) -> None:
         job.stop.check()
@@ -68,7 +73,7 @@ def _render(job: Job, solid: Solid, frame: int, start: float, share: float) -> P
     fragments = FragmentsFrame.from_arrays(job.read("align", frame))
     channels = render_frame(
         job.device, solid, fragments, shot.camera, shot.light, shot.looks, shot.floor,
-        shot.floor_look, shot.film, job.work.environment(), progress=report)
+        shot.floor_look, shot.film, job.work.environment(), progress=report, faces=faces)
     header = frame_header(shot.camera, shot.film, shot.fps, frame)
     header[CONFIG_HASH] = job.work.fingerprint(job.stage, frame)
     header["vfx/shot"] = shot.name

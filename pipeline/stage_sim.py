@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 LOCK_FILE = "sim.lock"
 _CHUNK_SECONDS = 0.5
-_CHECKPOINT_SECONDS = 60.0      # longest time without one inside a frame
-_FRAME_CHECKPOINT_SECONDS = 2.0  # shortest time between two of them at frames
+_CHECKPOINT_SHARE = 0.02                 # of the time may go into writing checkpoints
+_CHECKPOINT_SECONDS = (2.0, 60.0)        # shortest and longest time between two of them
 _SAMPLES_PER_FRAME = 10
 
 
@@ -72,6 +72,7 @@ class _Run:
         self._diagnostics = DiagnosticsTable(folder)
         self._simulation: Any = None
         self._saved = time.monotonic()
+        self._pause = _CHECKPOINT_SECONDS[0]
         self._steps_per_chunk = 1
 
     def go(self) -> None:
@@ -116,7 +117,7 @@ class _Run:
         self._diagnostics.keep_until(checkpoint.step)
         frame = shot.first_frame + -(-checkpoint.step // shot.steps_per_frame)
         self._job.progress.say(f"sim: going on from a checkpoint at step {checkpoint.step}, "
-                               f"on the way to frame {frame}")
+                               f"before frame {frame}")
         return frame
 
     def _advance_to(self, step: int) -> None:
@@ -133,7 +134,7 @@ class _Run:
                                                int(_CHUNK_SECONDS / max(pace, 1e-9))))
             if goal == self._next_sample(now):
                 self._sample()
-            if goal < step and time.monotonic() - self._saved > _CHECKPOINT_SECONDS:
+            if goal < step and time.monotonic() - self._saved > self._pause:
                 self._save()
             self._report(goal)
 
@@ -142,16 +143,19 @@ class _Run:
             shot = self._job.shot
             since = shot.step_of(frame - 1) if frame > shot.first_frame else -1
             self._job.publish(frame, self._simulation.frame(frame, since).to_arrays())
-        due = time.monotonic() - self._saved > _FRAME_CHECKPOINT_SECONDS
+        due = time.monotonic() - self._saved > self._pause
         if due or frame == self._last or self._job.stop.wanted:
             self._save()
         self._job.stop.check()
         self._report(self._simulation.step)
 
     def _save(self) -> None:
+        begun = time.monotonic()
         self._diagnostics.publish()
         self._checkpoints.save(self._simulation.step, self._simulation.state())
         self._saved = time.monotonic()
+        shortest, longest = _CHECKPOINT_SECONDS
+        self._pause = min(max((self._saved - begun) / _CHECKPOINT_SHARE, shortest), longest)
 
     def _next_sample(self, step: int) -> int:
         """Return the first step after ``step`` at which diagnostics are taken."""

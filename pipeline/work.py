@@ -21,7 +21,7 @@ import numpy.typing as npt
 from vfx.pipeline.cache import Published, is_intact
 from vfx.pipeline.errors import DamagedFile, MissingInput, ShotError
 from vfx.pipeline.manifest import Entry, Manifest, State, read_manifest, update_manifest
-from vfx.pipeline.shot import Shot
+from vfx.pipeline.shot import Shot, is_plain_word
 from vfx.pipeline.stages import STAGE, STAGES, Stage, shot_section
 
 _GIVER = {stage.gives: stage for stage in STAGES}
@@ -128,7 +128,8 @@ class Work:
             where = f"{self.shot.path}: light.environment: found {name!r}"
             candidate = self.shot.folder / name
             try:
-                if "\0" in name or (candidate.exists() and not candidate.is_file()):
+                if not is_plain_word(name) and (
+                        "\0" in name or (candidate.exists() and not candidate.is_file())):
                     raise ShotError(f"{where}, which is no file; give a name or an EXR/HDR file")
                 self._environment = load_environment(name, self.shot.folder)
             except FileNotFoundError as error:

@@ -48,6 +48,10 @@ def solid_bytes(bodies):
     return 100 * sum(body.cells[0] * body.cells[1] * body.cells[2] for body in bodies)
 
 
+def grid_faces(solid):
+    return None
+
+
 def build_solid(bodies):
     MADE.append(("geometry", 0))
     n = sum(int(np.prod(body.cells)) for body in bodies)
@@ -147,7 +151,7 @@ def load_environment(name, folder):
 
 
 def render_frame(device, solid, fragments, camera, light, looks, floor, floor_look, film,
-                 environment, progress=None):
+                 environment, progress=None, *, faces=None):
     if (light.exposure, fragments.frame) == (-9.0, 1003):
         raise RuntimeError("the tree has a hole")
     MADE.append(("render", fragments.frame))
@@ -178,13 +182,14 @@ def read_exr(path):
 
 MODULES = {
     "vfx.device": ("open_device", "DeviceError", "Device"),
-    "vfx.geometry.grid": ("check_bodies", "solid_bytes", "build_solid"),
+    "vfx.geometry.grid": ("check_bodies", "solid_bytes", "build_solid", "grid_faces"),
     "vfx.geometry.lineage": ("build_lineage",),
     "vfx.geometry.align": ("align_frame",),
     "vfx.sim.simulate": ("Simulation", "Unstable", "plan"),
     "vfx.raytrace.environment": ("load_environment",),
     "vfx.raytrace.exr": ("read_exr", "write_exr"),
-    "vfx.raytrace.render": ("render_frame", "frame_header"),
+    "vfx.raytrace.camera": ("frame_header",),
+    "vfx.raytrace.render": ("render_frame",),
 }
 
 SHOT = """\
@@ -228,5 +233,5 @@ if __name__ == "__main__":
     from vfx.pipeline import stage_sim
     from vfx.pipeline.cli import main
 
-    stage_sim._FRAME_CHECKPOINT_SECONDS = -1.0
+    stage_sim._CHECKPOINT_SECONDS = (-1.0, -1.0)
     main()

@@ -77,7 +77,7 @@ def test_two_processes_do_not_simulate_in_one_folder(shot_file: Path, vfx) -> No
 def test_a_damaged_checkpoint_is_said_and_done_without(
     shot_file: Path, vfx, n_damaged: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stage_sim, "_FRAME_CHECKPOINT_SECONDS", -1.0)
+    monkeypatch.setattr(stage_sim, "_CHECKPOINT_SECONDS", (-1.0, -1.0))
     vfx("run", shot_file, "--work", "whole")
     vfx("run", shot_file, "--work", "parts", "--frames", "1001-1003")
     for name in ("checkpoint.a.npz", "checkpoint.b.npz")[:n_damaged]:
