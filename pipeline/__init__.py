@@ -1,0 +1,1 @@
+"""The roof: shot files, stages, caches and the command line."""

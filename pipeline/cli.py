@@ -1,0 +1,217 @@
+"""The command line. Every command ends in an exit code of :mod:`vfx.pipeline.errors`."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from vfx.pipeline import doctor as doctor_report
+from vfx.pipeline.errors import PipelineError
+from vfx.pipeline.progress import Progress, StopSignals
+from vfx.pipeline.report import check_report, clean, status_table
+from vfx.pipeline.review import make_review
+from vfx.pipeline.run import Request, describe, open_work, prepare, run_job
+from vfx.pipeline.stages import STAGE, STAGES, Stage
+from vfx.pipeline.templates import list_templates, write_new_shot
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def ends_in_sentences(command: Command) -> Command:
+    """Print what went wrong without a traceback (VFX_DEBUG=1 shows it) and set the exit code."""
+    @functools.wraps(command)
+    def wrapped(*args: Any, **kwargs: Any) -> None:
+        try:
+            command(*args, **kwargs)
+        except PipelineError as error:
+            if os.environ.get("VFX_DEBUG"):
+                raise
+            click.echo(str(error), err=True)
+            sys.exit(error.exit_code)
+        except KeyboardInterrupt:
+            click.echo("stopped; finished files are kept", err=True)
+            sys.exit(130)
+        except (click.ClickException, click.exceptions.Exit, BrokenPipeError):
+            raise
+        except Exception as error:
+            if os.environ.get("VFX_DEBUG"):
+                raise
+            click.echo(f"vfx failed: {type(error).__name__}: {error} (this is a fault of the "
+                       "program; VFX_DEBUG=1 shows where)", err=True)
+            sys.exit(1)
+    return wrapped  # type: ignore[return-value]
+
+
+def check_device_name(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """Refuse words that name no device."""
+    if not re.fullmatch(r"auto|cpu|guard|cuda(:\d{1,3})?", value):
+        raise click.BadParameter(f"{value!r}; use auto, cpu, guard or cuda:N")
+    return value
+
+
+SHOT = click.argument("shot", type=click.Path(path_type=Path))
+WORK = click.option("--work", type=click.Path(path_type=Path), metavar="DIR",
+                    help="Work folder; by default work/<shot name>.")
+
+
+def run_options(command: Command) -> Command:
+    """Add the options of commands that run stages."""
+    options = (
+        click.option("--frames", metavar="F", help="Frames like 1001-1010 or 1001-1100x2,1120; "
+                     "by default all. sim always runs through the last of them."),
+        click.option("--device", default="auto", show_default=True, callback=check_device_name,
+                     metavar="auto|cpu|cuda:N", help="Where the kernels run."),
+        WORK,
+        click.option("--force", is_flag=True, help="Make results again though they are done."),
+        click.option("--dry-run", is_flag=True, help="Show what would be done; write nothing."),
+        click.option("--threads", type=click.IntRange(min=1), metavar="N",
+                     help="CPU threads; by default all cores. Results do not depend on it."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(doctor_report.package_version(), prog_name="vfx")
+def main() -> None:
+    r"""Break things: from a shot file to OpenEXR frames.
+
+    Four stages read and write files in a work folder: geometry divides the bodies into
+    elements, sim breaks them, align finds the pieces and their motion, render makes the
+    frames. Work that is up to date is skipped; a changed shot redoes just what it changes.
+
+    \b
+    Start here:
+      vfx new plate --from glass          write plate.toml, a commented shot file
+      vfx check plate.toml                is it valid, stable, and does it fit in memory?
+      vfx run plate.toml --frames 1001-1004
+      vfx status plate.toml               what is done, stale, damaged or missing
+    \b
+    One stage, some frames, as a farm would call it:
+      vfx stage render plate.toml --frames 1001-1048x4 --device cuda:0
+    \b
+    Exit codes: 0 well, 1 a frame failed, 2 bad settings, 3 missing input, device or room,
+    130 Ctrl-C, 143 SIGTERM. A stopped or killed run goes on where it was.
+    """
+
+
+@main.command()
+@click.argument("name", type=click.Choice([stage.name for stage in STAGES]), metavar="STAGE")
+@SHOT
+@run_options
+@ends_in_sentences
+def stage(name: str, shot: Path, frames: str | None, device: str, work: Path | None, force: bool,
+          dry_run: bool, threads: int | None) -> None:
+    r"""Run one stage of SHOT: geometry, sim, align or render.
+
+    \b
+    Examples:
+      vfx stage geometry shots/glass.toml
+      vfx stage sim shots/glass.toml --frames 1001-1010    up to frame 1010; resumes
+      vfx stage render shots/glass.toml --frames 1005 --force
+    """
+    _run([STAGE[name]], Request(shot, frames, device, work, force, threads), dry_run)
+
+
+@main.command()
+@SHOT
+@run_options
+@ends_in_sentences
+def run(shot: Path, frames: str | None, device: str, work: Path | None, force: bool,
+        dry_run: bool, threads: int | None) -> None:
+    r"""Run all stages of SHOT, then make a contact sheet and a movie.
+
+    \b
+    Examples:
+      vfx run shots/glass_small.toml
+      vfx run shots/glass.toml --frames 1001-1024 --device cpu --work /disk/glass
+      vfx run shots/glass.toml --dry-run
+    """
+    _run(list(STAGES), Request(shot, frames, device, work, force, threads), dry_run, review=True)
+
+
+@main.command()
+@SHOT
+@WORK
+@ends_in_sentences
+def status(shot: Path, work: Path | None) -> None:
+    """Show which frames of which stage are done, stale, damaged or missing."""
+    click.echo("\n".join(status_table(open_work(Request(shot, work=work)))))
+
+
+@main.command()
+@SHOT
+@WORK
+@ends_in_sentences
+def check(shot: Path, work: Path | None) -> None:
+    """Validate SHOT and its physics without running it."""
+    lines, problems = check_report(open_work(Request(shot, work=work)))
+    click.echo("\n".join(lines))
+    if problems:
+        click.echo("\n".join(str(problem) for problem in problems), err=True)
+        sys.exit(problems[0].exit_code)
+    click.echo(f"{shot}: all well")
+
+
+@main.command()
+@click.argument("name")
+@click.option("--from", "template", default="glass", show_default=True, metavar="TEMPLATE",
+              help=f"The shot to start from: {', '.join(list_templates())}.")
+@ends_in_sentences
+def new(name: str, template: str) -> None:
+    r"""Write NAME.toml, a commented shot file to start from.
+
+    \b
+    Example:
+      vfx new plate --from glass_small
+    """
+    path = write_new_shot(name, template)
+    click.echo(f"wrote {path}; next: vfx check {path}")
+
+
+@main.command("clean")
+@SHOT
+@click.option("--stage", "name", required=True, type=click.Choice([s.name for s in STAGES]),
+              help="The first stage whose files go; those of later stages go too.")
+@WORK
+@click.option("--dry-run", is_flag=True, help="List the files; remove nothing.")
+@ends_in_sentences
+def clean_command(shot: Path, name: str, work: Path | None, dry_run: bool) -> None:
+    """Remove the files of a stage and of all stages that follow from it."""
+    removed = clean(open_work(Request(shot, work=work)), name, dry_run=dry_run)
+    for path in removed if dry_run else ():
+        click.echo(path)
+    click.echo(f"{'would remove' if dry_run else 'removed'} {len(removed)} file(s)")
+
+
+@main.command()
+@ends_in_sentences
+def doctor() -> None:
+    """Show device, cores, memory and versions, and how to get what is missing."""
+    lines, complete = doctor_report.examine()
+    click.echo("\n".join(lines))
+    if not complete:
+        sys.exit(3)
+
+
+def _run(stages: list[Stage], request: Request, dry_run: bool, *, review: bool = False) -> None:
+    progress = Progress()
+    with StopSignals().caught() as stop:
+        jobs = prepare(request, stages, progress, stop)
+        for job in jobs:
+            stop.check()
+            if dry_run:
+                click.echo("\n".join(describe(job)))
+            else:
+                run_job(job)
+        if review and not dry_run:
+            for line in make_review(jobs[-1].work):
+                progress.say(line)

@@ -1,0 +1,56 @@
+"""What can go wrong, and the exit code it ends the program with.
+
+Every message is a full sentence (or several lines of them) that says where, what was found,
+what is allowed and how to put it right; the command line prints it and nothing more.
+
+Exit codes, as render farms read them: 0 well, 1 a frame failed, 2 bad settings, 3 missing
+input, device or room, 130 Ctrl-C, 143 SIGTERM; never 33, which OpenCue reads as out of memory.
+"""
+
+# ruff: noqa: N818 (they read as what happened)
+
+from __future__ import annotations
+
+
+class PipelineError(Exception):
+    """An end that was foreseen; its text is meant for a person."""
+
+    exit_code = 1
+
+
+class ShotError(PipelineError):
+    """The shot file or an argument asks for something that cannot be."""
+
+    exit_code = 2
+
+
+class MissingInput(PipelineError):
+    """A file, device or upstream stage that the work needs is not there."""
+
+    exit_code = 3
+
+
+class StorageError(PipelineError):
+    """The work folder cannot be written: no permission or no space."""
+
+    exit_code = 3
+
+
+class DamagedFile(PipelineError):
+    """A cache file does not hold what was written into it."""
+
+    exit_code = 3
+
+
+class FrameFailed(PipelineError):
+    """A frame could not be made though everything it needs is there."""
+
+    exit_code = 1
+
+
+class Stopped(PipelineError):
+    """The user (SIGINT) or the farm (SIGTERM) asked the run to end."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code

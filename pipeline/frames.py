@@ -1,0 +1,77 @@
+"""Frame ranges as farms and artists write them: ``1001-1100x2,1120``.
+
+``a-b`` is inclusive, ``xN`` takes every N-th frame from a, commas join. A colon is refused:
+it means a step in some farms and an interleave in others, so nobody can be sure of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from vfx.pipeline.errors import ShotError
+
+LAST_FRAME = 9_999_999
+_PART = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?:x(\d{1,9}))?)?", re.ASCII)
+
+
+def parse_parts(text: str) -> list[range]:
+    """Return the ranges a frame expression lists, unexpanded; raise ShotError if malformed."""
+    if ":" in text:
+        raise ShotError(
+            f"frames '{text}': ':' means a step on some farms and an interleave on others; "
+            "write a step as 'x', like 1001-1100x2")
+    parts = []
+    for part in text.split(","):
+        match = _PART.fullmatch(part.strip())
+        if match is None:
+            raise ShotError(
+                f"frames '{text}': cannot read '{part.strip()}'; "
+                "write frames like 1001, 1001-1100, 1001-1100x2 or 1001-1010,1020")
+        first = int(match[1])
+        last = int(match[2]) if match[2] else first
+        step = int(match[3]) if match[3] else 1
+        if last < first:
+            raise ShotError(f"frames '{text}': '{part.strip()}' runs backwards; "
+                            f"write {last}-{first}")
+        if step < 1:
+            raise ShotError(f"frames '{text}': a step of 0 never ends; use at least x1")
+        if last > LAST_FRAME:
+            raise ShotError(f"frames '{text}': the highest frame number is {LAST_FRAME}")
+        parts.append(range(first, last + 1, step))
+    return parts
+
+
+def select_frames(text: str, first: int, last: int) -> list[int]:
+    """Return the frames of an expression, ascending, each once; all must lie in first..last."""
+    parts = parse_parts(text)
+    outside = [part for part in parts if part[0] < first or part[-1] > last]
+    if outside:
+        spans = ", ".join(_span(part[0], part[-1]) for part in outside)
+        raise ShotError(f"frames '{text}': {spans} lies outside the shot, "
+                        f"which has frames {_span(first, last)}")
+    return sorted({frame for part in parts for frame in part})
+
+
+def parse_span(text: str) -> tuple[int, int]:
+    """Return the first and last frame of a shot, given as one range without a step."""
+    parts = parse_parts(text)
+    if len(parts) != 1 or parts[0].step != 1:
+        raise ShotError(f"frames '{text}': a shot is one range without gaps, like 1001-1048; "
+                        "to run some of its frames use --frames")
+    return parts[0][0], parts[0][-1]
+
+
+def format_frames(frames: Iterable[int]) -> str:
+    """Return the shortest expression for frames that :func:`parse_parts` reads back."""
+    spans: list[tuple[int, int]] = []
+    for frame in sorted(set(frames)):
+        if spans and spans[-1][1] == frame - 1:
+            spans[-1] = (spans[-1][0], frame)
+        else:
+            spans.append((frame, frame))
+    return ",".join(_span(*span) for span in spans)
+
+
+def _span(first: int, last: int) -> str:
+    return f"{first}" if first == last else f"{first}-{last}"

@@ -1,0 +1,154 @@
+"""What a shot needs and allows before anything is built: particles, memory, time step, disk."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from vfx.pipeline.errors import ShotError, StorageError
+from vfx.pipeline.shot import Shot
+
+_SOLID_BYTES = 80            # of a particle in geometry/solid.npz, its three edges included
+_FRAME_BYTES = 64            # of a particle in a frame of sim; in one of align it is less
+_CHECKPOINT_BYTES = 512      # of a particle in both checkpoints
+_PIXEL_BYTES = 64            # of a pixel in a frame: all channels, before compression
+_RENDER_BYTES = 192          # of a pixel in memory while its frame is rendered
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What the simulation of a shot takes. ``stable_timestep`` has its safety margin in it."""
+
+    particles: int
+    bonds: int
+    bytes: int               # memory [bytes]
+    stable_timestep: float   # [s]
+
+
+def check_geometry(shot: Shot, available: int) -> int:
+    """Return the bytes that building the bodies takes; refuse those that cannot be built."""
+    from vfx.geometry.grid import check_bodies, solid_bytes
+
+    needed = solid_bytes(shot.bodies)
+    _check_memory(shot, needed, available)
+    try:
+        check_bodies(shot.bodies)
+    except ValueError as error:
+        raise ShotError(f"{shot.path}: bodies: {error}") from None
+    return needed
+
+
+def plan_needs(shot: Shot, available: int) -> Needs:
+    """Return what the simulation needs; refuse bodies that cannot even be built."""
+    from vfx.sim.simulate import plan
+
+    least = check_geometry(shot, available)
+    try:
+        figures = plan(shot.bodies, shot.materials, shot.solver, shot.projectiles)
+    except ValueError as error:
+        raise ShotError(f"{shot.path}: sim: {error}") from None
+    return Needs(
+        particles=int(figures["particles"]), bonds=int(figures["bonds"]),
+        bytes=max(int(figures["bytes"]), least),
+        stable_timestep=float(figures["stable_timestep"]))
+
+
+def check_physics(shot: Shot, available: int) -> Needs:
+    """Return what the simulation needs, or raise ShotError if it cannot run as it stands."""
+    needs = plan_needs(shot, available)
+    _check_memory(shot, needs.bytes, available)
+    found = shot.solver.timestep
+    if found > needs.stable_timestep:
+        raise ShotError(
+            f"{shot.path}: sim.timestep: found {found:.4g} s, but steps above "
+            f"{needs.stable_timestep:.4g} s are unstable for these materials, spacings and "
+            f'horizon; write timestep = "auto" (it takes '
+            f"{power_of_two_below(needs.stable_timestep):.6g} s)")
+    return needs
+
+
+def safe_timestep(shot: Shot) -> float:
+    """Return the largest power of two [s] that is a stable time step of the shot."""
+    return power_of_two_below(plan_needs(shot, host_memory()).stable_timestep)
+
+
+def power_of_two_below(value: float) -> float:
+    """Return the largest power of two that is not above ``value``."""
+    return math.ldexp(1.0, math.frexp(value)[1] - 1)
+
+
+def check_film(shot: Shot, available: int) -> None:
+    """Refuse pictures that do not fit into the memory."""
+    width, height = shot.film.resolution
+    needed = width * height * _RENDER_BYTES
+    if needed > available:
+        raise ShotError(f"{shot.path}: render.resolution: found {width} x {height}, which needs "
+                        f"{as_size(needed)} of memory, but {as_size(available)} is available; "
+                        "lower it")
+
+
+def disk_needs(shot: Shot, stage_name: str, n_frames: int) -> int:
+    """Return about how many bytes a stage writes for ``n_frames`` frames."""
+    width, height = shot.film.resolution
+    particles = shot.n_particles
+    return {
+        "geometry": particles * _SOLID_BYTES,
+        "sim": particles * (n_frames * _FRAME_BYTES + _CHECKPOINT_BYTES),
+        "align": particles * n_frames * _FRAME_BYTES,
+        "render": n_frames * width * height * _PIXEL_BYTES,
+    }[stage_name]
+
+
+def check_folder(folder: Path, needed: int) -> None:
+    """Refuse a work folder that cannot be written or has no room, without making it."""
+    existing = folder.absolute()
+    while not existing.exists() and existing != existing.parent:
+        existing = existing.parent
+    if not existing.is_dir():
+        raise StorageError(f"{folder}: cannot be a work folder, {existing} is a file; "
+                           "choose another with --work")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise StorageError(f"{folder}: cannot be written, {existing} belongs to another or is "
+                           "read-only; choose another folder with --work")
+    free = shutil.disk_usage(existing).free
+    if needed > free:
+        raise StorageError(f"{folder}: the results need about {as_size(needed)} of disk, but "
+                           f"{as_size(free)} is free; free some or choose another folder with "
+                           "--work")
+
+
+def host_memory() -> int:
+    """Return the bytes of main memory that are available, within a container's limit."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            sizes = dict(line.split(":", 1) for line in lines)
+        available = int(sizes["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    try:
+        limit = Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii").strip()
+        used = Path("/sys/fs/cgroup/memory.current").read_text(encoding="ascii").strip()
+        return min(available, max(0, int(limit) - int(used))) if limit.isdigit() else available
+    except (OSError, ValueError):
+        return available
+
+
+def as_size(n_bytes: float) -> str:
+    """Return a number of bytes as a person reads it."""
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if n_bytes < 1000.0 or unit == "TB":
+            return f"{n_bytes:.0f} {unit}" if unit == "B" else f"{n_bytes:.1f} {unit}"
+        n_bytes /= 1000.0
+    raise AssertionError("unreachable")
+
+
+def _check_memory(shot: Shot, needed: int, available: int) -> None:
+    if needed > available:
+        cells = ", ".join("x".join(map(str, body.cells)) for body in shot.bodies)
+        raise ShotError(
+            f"{shot.path}: bodies: cells {cells} make {shot.n_particles} particles, which need "
+            f"{as_size(needed)} of memory, but {as_size(available)} is available; use fewer cells "
+            "or a machine with more memory")

@@ -1,0 +1,130 @@
+"""What ``vfx status`` and ``vfx check`` print, and what ``vfx clean`` removes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from vfx.pipeline import checkpoint, diagnostics, manifest, stage_align, stage_sim
+from vfx.pipeline.cache import locked
+from vfx.pipeline.errors import PipelineError
+from vfx.pipeline.frames import format_frames
+from vfx.pipeline.manifest import State
+from vfx.pipeline.physics import (
+    as_size,
+    check_film,
+    check_folder,
+    check_physics,
+    disk_needs,
+    host_memory,
+)
+from vfx.pipeline.review import FOLDER as REVIEW_FOLDER
+from vfx.pipeline.stages import STAGES, Stage, following
+from vfx.pipeline.work import Work
+
+_OWN_FILES = {
+    manifest.FILE_NAME, manifest.LOCK_NAME, stage_sim.LOCK_FILE, stage_align.LOCK_FILE,
+    stage_align.LINEAGE_FILE, diagnostics.FILE_NAME, *checkpoint.FILES,
+}
+
+
+def status_table(work: Work) -> list[str]:
+    """Return which frames of which stage are done, stale, damaged or missing."""
+    rows = [["stage", *(state.value for state in State)]]
+    for stage in STAGES:
+        states = work.states(stage, work.shot.frames)
+        cells = []
+        for state in State:
+            frames = [frame for frame, found in states.items() if found is state]
+            whole = format_frames(frames) if stage.is_per_frame else stage.gives
+            cells.append(whole if frames else "-")
+        rows.append([stage.name, *cells])
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+             for row in rows]
+    return [f"{work.shot.path}, frames {work.shot.first_frame}-{work.shot.last_frame}, "
+            f"in {work.folder}", *lines]
+
+
+def check_report(work: Work) -> tuple[list[str], list[PipelineError]]:
+    """Return a readable report on a valid shot file, and what stands in the way of running it."""
+    shot = work.shot
+    problems: list[PipelineError] = []
+    width, height = shot.film.resolution
+    step = shot.solver.timestep
+    frame_time = shot.steps_per_frame * step
+    lines = [
+        f"shot        {shot.name}: frames {shot.first_frame}-{shot.last_frame} at "
+        f"{shot.fps:g} fps",
+        f"bodies      {', '.join(f'{body.name} ({body.material})' for body in shot.bodies)}: "
+        f"{shot.n_particles} particles",
+        f"time        {shot.steps_per_frame} steps of {step:.6g} s a frame: "
+        f"{frame_time * 1e3:.4g} ms a frame, {1.0 / (frame_time * shot.fps):.3g} times slower "
+        "than real time",
+        f"picture     {width} x {height}, {shot.film.samples} samples, "
+        f"{shot.film.color_space}, environment '{shot.light.environment}'",
+    ]
+    try:
+        needs = check_physics(shot, host_memory())
+        lines.insert(2, f"sim         about {needs.bonds} bonds, {as_size(needs.bytes)} of memory "
+                        f"({as_size(host_memory())} available); steps are stable up to "
+                        f"{needs.stable_timestep:.4g} s")
+    except PipelineError as error:
+        problems.append(error)
+    needed = sum(disk_needs(shot, stage.name, len(shot.frames)) for stage in STAGES)
+    lines.append(f"disk        about {as_size(needed)} in {work.folder}")
+    for check in (lambda: check_film(shot, host_memory()), work.environment,
+                  lambda: check_folder(work.folder, 0)):
+        try:
+            check()
+        except PipelineError as error:
+            problems.append(error)
+    return lines, problems
+
+
+def clean(work: Work, stage_name: str, *, dry_run: bool) -> list[Path]:
+    """Remove the files of a stage and of all that follow it; return them.
+
+    Only files that the pipeline itself writes are touched; a folder goes when it is empty.
+    """
+    removed: list[Path] = []
+    for stage in following(stage_name):
+        folder = work.folder_of(stage)
+        if not folder.is_dir():
+            continue
+        if stage.name == "sim":
+            with locked(folder / stage_sim.LOCK_FILE, f"{folder}: a simulation is running there; "
+                        "nothing more was removed"):
+                removed += _remove(folder, stage, dry_run)
+        else:
+            removed += _remove(folder, stage, dry_run)
+    review = work.folder / REVIEW_FOLDER
+    if review.is_dir():
+        names = {manifest.FILE_NAME, manifest.LOCK_NAME, f"{work.shot.name}.png",
+                 f"{work.shot.name}.mp4"}
+        removed += _unlink([path for path in review.iterdir() if path.name in names], dry_run)
+        _remove_if_empty(review, dry_run)
+    return removed
+
+
+def _remove(folder: Path, stage: Stage, dry_run: bool) -> list[Path]:
+    pattern = re.escape(stage.file_name.format(shot="SHOT", frame=9999))
+    pattern = pattern.replace("SHOT", r"[A-Za-z0-9_-]+").replace("9999", r"\d{4,}")
+    doomed = [path for path in sorted(folder.iterdir())
+              if path.name in _OWN_FILES or path.name.startswith(".tmp-")
+              or re.fullmatch(pattern, path.name)]
+    removed = _unlink(doomed, dry_run)
+    _remove_if_empty(folder, dry_run)
+    return removed
+
+
+def _unlink(paths: list[Path], dry_run: bool) -> list[Path]:
+    if not dry_run:
+        for path in paths:
+            path.unlink(missing_ok=True)
+    return paths
+
+
+def _remove_if_empty(folder: Path, dry_run: bool) -> None:
+    if not dry_run and not any(folder.iterdir()):
+        folder.rmdir()

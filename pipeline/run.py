@@ -1,0 +1,171 @@
+"""From a request on the command line to stages that ran: check everything first, then work.
+
+Nothing is written, not even the work folder, before the shot, the frames, the device, the
+physics, the environment, the disk and the upstream results have all been found good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vfx.pipeline.cache import remove_leftovers
+from vfx.pipeline.errors import FrameFailed, MissingInput, PipelineError
+from vfx.pipeline.frames import format_frames, select_frames
+from vfx.pipeline.job import Job, default_work_folder
+from vfx.pipeline.manifest import State
+from vfx.pipeline.physics import (
+    as_size,
+    check_film,
+    check_folder,
+    check_geometry,
+    check_physics,
+    disk_needs,
+    host_memory,
+)
+from vfx.pipeline.progress import Progress, StopSignals
+from vfx.pipeline.shot import Shot, load_shot
+from vfx.pipeline.stages import Stage
+from vfx.pipeline.work import Work
+
+if TYPE_CHECKING:
+    from vfx.device import Device
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for, as typed; ``frames`` None means all."""
+
+    shot: Path
+    frames: str | None = None
+    device: str = "auto"
+    work: Path | None = None
+    force: bool = False
+    threads: int | None = None
+
+    def arguments(self) -> tuple[str, ...]:
+        """Return the options that a command shown to the user must repeat."""
+        words: list[str] = []
+        if self.work is not None:
+            words += ["--work", str(self.work)]
+        if self.device != "auto":
+            words += ["--device", self.device]
+        if self.threads is not None:
+            words += ["--threads", str(self.threads)]
+        return tuple(words)
+
+
+def open_work(request: Request) -> Work:
+    """Read the shot of a request and look at its work folder."""
+    shot = load_shot(request.shot)
+    return Work(shot, request.work or default_work_folder(shot.name))
+
+
+def prepare(request: Request, stages: Sequence[Stage], progress: Progress,
+            stop: StopSignals) -> list[Job]:
+    """Return the jobs of a request, one a stage, having checked all they need."""
+    work = open_work(request)
+    shot = work.shot
+    frames = list(shot.frames)
+    if request.frames is not None:
+        frames = select_frames(request.frames, shot.first_frame, shot.last_frame)
+    device = open_device(request)
+    _check_inputs(work, stages, device)
+    jobs = [Job(stage, work, device, list(frames), request.force, progress, stop,
+                request.arguments()) for stage in stages]
+    check_folder(work.folder, sum(
+        disk_needs(shot, job.stage.name, _count_missing(job)) for job in jobs
+        if _count_missing(job)))
+    if (sentence := jobs[0].missing_inputs()) is not None:
+        raise MissingInput(sentence)
+    return jobs
+
+
+def run_job(job: Job) -> None:
+    """Run one stage; every failure ends in a sentence with the command that tries again."""
+    name = job.stage.name
+    removed = remove_leftovers(job.work.folder_of(job.stage))
+    if removed:
+        job.progress.say(f"{name}: removed {len(removed)} unfinished file(s) of a killed run")
+    job.work.refresh()
+    if (sentence := job.missing_inputs()) is not None:
+        raise MissingInput(sentence)
+    if not _count_missing(job) and not job.force:
+        job.progress.say(f"{name}: {_frames_text(job, job.frames)} up to date")
+        return
+    with job.progress.stage(name):
+        try:
+            job.stage.run(job)
+        except PipelineError:
+            raise
+        except MemoryError:
+            raise FrameFailed(f"{name}: out of memory ({as_size(host_memory())} available); "
+                              f"on a larger machine, run:\n  {_again(job)}") from None
+        except Exception as error:
+            raise FrameFailed(f"{name}: {type(error).__name__}: {error}\n"
+                              f"run again with:\n  {_again(job)}") from error
+    job.progress.say(f"{name}: {_frames_text(job, job.frames)} done, in "
+                     f"{job.work.folder_of(job.stage)}")
+
+
+def describe(job: Job) -> list[str]:
+    """Return what running a job would do, for --dry-run."""
+    states = job.work.states(job.stage, _covered(job))
+    todo = [frame for frame, state in states.items() if job.force or state is not State.DONE]
+    if not todo:
+        return [f"{job.stage.name}: {_frames_text(job, job.frames)} up to date, nothing to do"]
+    reasons = ", ".join(
+        state.value + (f" {format_frames(which)}" if job.stage.is_per_frame else "")
+        for state in State
+        if (which := [frame for frame in todo if states[frame] is state]))
+    force = " --force" if job.force else ""
+    return [f"{job.stage.name}: would make {_frames_text(job, todo)} ({reasons})",
+            f"  {_again(job)}{force}"]
+
+
+def open_device(request: Request) -> Device:
+    """Open the device of a request, or raise MissingInput with the reason."""
+    from vfx.device import DeviceError
+    from vfx.device import open_device as open_by_name
+
+    try:
+        device = open_by_name(request.device)
+        if request.threads is not None:
+            device.threads = request.threads
+    except DeviceError as error:
+        raise MissingInput(f"--device {request.device}: {error}") from None
+    return device
+
+
+def _check_inputs(work: Work, stages: Sequence[Stage], device: Device) -> None:
+    shot: Shot = work.shot
+    names = {stage.name for stage in stages}
+    if "geometry" in names:
+        check_geometry(shot, host_memory())
+    if "sim" in names:
+        check_physics(shot, device.memory()[0])
+    if "render" in names:
+        check_film(shot, device.memory()[0])
+        work.environment()
+
+
+def _covered(job: Job) -> list[int]:
+    """Return the frames a job touches: a simulation runs through all before the last."""
+    if job.stage.name == "sim":
+        return [frame for frame in job.shot.frames if frame <= job.frames[-1]]
+    return job.frames
+
+
+def _count_missing(job: Job) -> int:
+    states = job.work.states(job.stage, _covered(job))
+    return sum(job.force or state is not State.DONE for state in states.values())
+
+
+def _frames_text(job: Job, frames: Sequence[int]) -> str:
+    return f"frames {format_frames(frames)}" if job.stage.is_per_frame else job.stage.gives
+
+
+def _again(job: Job) -> str:
+    return job.command(None, job.frames)

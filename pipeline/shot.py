@@ -1,0 +1,312 @@
+"""A shot file: TOML in, a frozen :class:`Shot` out, or every mistake in it at once.
+
+The sections are the settings dataclasses of the packages that use them; this module only says
+under which heading each stands. Reading a shot runs no code from it and writes nothing. The
+one name that becomes part of an output path, the shot's own, must be a plain word.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vfx.geometry.bodies import Body
+from vfx.geometry.schema import setting
+from vfx.pipeline.errors import ShotError
+from vfx.pipeline.frames import parse_span
+from vfx.pipeline.validate import Complaints, nearest, read_section, shown
+from vfx.raytrace.settings import Camera, Film, FloorLook, Light, Look
+from vfx.sim.settings import Floor, Material, Projectile, Solver, Weakening
+
+AUTO = "auto"
+DEFAULT_STEPS_PER_FRAME = 500
+_LARGEST_FILE = 10_000_000
+_PLAIN_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Span:
+    """What the shot is called and how long it is."""
+
+    name: str = setting("", "Name of the shot and of its frames; by default that of the file.")
+    frames: str = setting("1001-1048", "First and last frame.")
+
+
+@dataclass(frozen=True)
+class Time:
+    """How simulated time maps to frames: give steps_per_frame or time_scale, not both."""
+
+    fps: float = setting(24.0, "Frames a second.", unit="1/s", above=0.0, at_most=1000.0)
+    steps_per_frame: int = setting(
+        DEFAULT_STEPS_PER_FRAME, "Time steps from frame to frame.", at_least=1, at_most=10**8)
+    time_scale: float = setting(
+        1.0, "Speed of the shot: 1 is real time, 0.01 a hundred times slower.",
+        above=0.0, at_most=1000.0)
+
+
+@dataclass(frozen=True)
+class Shot:
+    """Everything a shot file says, validated. Frames are inclusive; SI units."""
+
+    path: Path
+    name: str
+    first_frame: int
+    last_frame: int
+    fps: float
+    steps_per_frame: int
+    solver: Solver
+    floor: Floor
+    projectiles: tuple[Projectile, ...]
+    weakening: tuple[Weakening, ...]
+    materials: dict[str, Material]
+    looks: dict[str, Look]
+    bodies: tuple[Body, ...]
+    camera: Camera
+    light: Light
+    floor_look: FloorLook
+    film: Film
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the shot file, from which relative inputs are named."""
+        return self.path.parent
+
+    @property
+    def frames(self) -> range:
+        """All frames of the shot."""
+        return range(self.first_frame, self.last_frame + 1)
+
+    @property
+    def n_particles(self) -> int:
+        """Elements of all bodies, before any of them is built."""
+        return sum(body.cells[0] * body.cells[1] * body.cells[2] for body in self.bodies)
+
+    def step_of(self, frame: int) -> int:
+        """Time steps done when ``frame`` is taken; the first frame is the initial state."""
+        return (frame - self.first_frame) * self.steps_per_frame
+
+
+SECTIONS: Mapping[str, type[Any]] = {
+    "shot": Span, "time": Time, "sim": Solver, "floor": Floor, "camera": Camera,
+    "light": Light, "floor_look": FloorLook, "render": Film,
+}
+LISTS: Mapping[str, type[Any]] = {
+    "bodies": Body, "projectiles": Projectile, "weakening": Weakening,
+}
+
+
+def load_shot(path: Path) -> Shot:
+    """Read and validate a shot file; raise ShotError naming every mistake."""
+    document = _parse(path)
+    complaints = Complaints(_homes())
+    known = [*SECTIONS, *LISTS, "materials"]
+    for key in document:
+        if key not in known:
+            complaints.unknown(key, key, known)
+    sections = {name: document.get(name, {}) for name in SECTIONS}
+    sections["sim"], auto_timestep = _take_auto_timestep(sections["sim"])
+    read: dict[str, Any] = {name: read_section(cls, sections[name], name, complaints)
+                            for name, cls in SECTIONS.items()}
+    lists = {name: _read_list(cls, document.get(name, []), name, complaints)
+             for name, cls in LISTS.items()}
+    materials, looks = _read_materials(document.get("materials", {}), complaints)
+    name, first, last = _read_span(read["shot"], path, complaints)
+    _check_time(sections["time"], complaints)
+    _check_bodies(lists["bodies"], document, materials, complaints)
+    _check_directions(read["camera"], read["light"], lists["weakening"], complaints)
+    if complaints.lines:
+        raise ShotError("\n".join(f"{path}: {line}" for line in complaints.lines))
+
+    time: Time = read["time"]
+    shot = Shot(
+        path=path, name=name, first_frame=first, last_frame=last, fps=time.fps,
+        steps_per_frame=time.steps_per_frame, solver=read["sim"], floor=read["floor"],
+        projectiles=lists["projectiles"], weakening=lists["weakening"],
+        materials=materials, looks=looks, bodies=lists["bodies"],
+        camera=read["camera"], light=read["light"], floor_look=read["floor_look"],
+        film=read["render"])
+    if auto_timestep:
+        shot = _with_auto_timestep(shot)
+    if "time_scale" in sections["time"]:
+        shot = _with_time_scale(shot, time.time_scale)
+    return shot
+
+
+def is_plain_word(text: str) -> bool:
+    """Whether a name is safe as a file name, a layer name and a matte name."""
+    return _PLAIN_WORD.fullmatch(text) is not None
+
+
+def _parse(path: Path) -> dict[str, Any]:
+    try:
+        if not path.is_file():
+            state = "is no file" if path.exists() else "there is no such file"
+            raise ShotError(f"{path}: {state}; 'vfx new NAME --from glass' writes one")
+        if path.stat().st_size > _LARGEST_FILE:
+            raise ShotError(f"{path}: too large for a shot file (over {_LARGEST_FILE} bytes)")
+        text = path.read_bytes().decode("utf-8")
+    except OSError as error:
+        raise ShotError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ShotError(f"{path}: is not UTF-8 text; a shot file is TOML") from None
+    except ValueError:
+        raise ShotError(f"{str(path)!r}: is no file name") from None
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ShotError(_syntax_sentence(path, str(error), text)) from None
+    except RecursionError:
+        raise ShotError(f"{path}: nested too deeply") from None
+    except ValueError as error:
+        raise ShotError(f"{path}: not valid TOML: {error}") from None
+
+
+def _syntax_sentence(path: Path, message: str, text: str) -> str:
+    match = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", message, re.DOTALL)
+    if match is None:
+        reason, line = message.removesuffix(" (at end of document)"), text.count("\n") + 1
+    else:
+        reason, line = match[1], int(match[2])
+    lines = text.splitlines()
+    found = lines[line - 1].strip() if line <= len(lines) else ""
+    return f"{path}:{line}: not valid TOML: {reason}; the line reads {shown(found)}"
+
+
+def _homes() -> dict[str, str]:
+    """Return the section of each key, for advice on keys that stand in the wrong one."""
+    tables = {f"[{name}]": cls for name, cls in SECTIONS.items()}
+    tables |= {f"[[{name}]]": cls for name, cls in LISTS.items()}
+    tables |= {"[materials.<name>]": Material, "[materials.<name>.look]": Look}
+    return {field.name: heading for heading, cls in reversed(tables.items())
+            for field in dataclasses.fields(cls)}
+
+
+def _take_auto_timestep(table: Any) -> tuple[Any, bool]:
+    """Return the [sim] table without ``timestep = "auto"``, and whether it was there."""
+    if isinstance(table, dict) and table.get("timestep") == AUTO:
+        return {key: value for key, value in table.items() if key != "timestep"}, True
+    return table, False
+
+
+def _read_list(
+    cls: type[Any], tables: Any, where: str, complaints: Complaints
+) -> tuple[Any, ...]:
+    if not isinstance(tables, list):
+        complaints.add(where, f"is a list: write [[{where}]] in two brackets for each entry")
+        return ()
+    read = [read_section(cls, table, f"{where}[{i + 1}]", complaints)
+            for i, table in enumerate(tables)]
+    return tuple(item for item in read if item is not None)
+
+
+def _read_materials(
+    tables: Any, complaints: Complaints
+) -> tuple[dict[str, Material], dict[str, Look]]:
+    materials: dict[str, Material] = {}
+    looks: dict[str, Look] = {}
+    if not isinstance(tables, dict):
+        complaints.add("materials", "write each material as [materials.<name>]")
+        return materials, looks
+    for name, table in tables.items():
+        where = f"materials.{name}"
+        if not is_plain_word(name):
+            complaints.add(where, _word_advice(name))
+        physics = table
+        if isinstance(table, dict):
+            physics = {key: value for key, value in table.items() if key != "look"}
+            look = read_section(Look, table.get("look", {}), f"{where}.look", complaints)
+            looks[name] = look or Look()
+        material = read_section(Material, physics, where, complaints)
+        materials[name] = material or Material()
+    return materials, looks
+
+
+def _read_span(span: Span | None, path: Path, complaints: Complaints) -> tuple[str, int, int]:
+    if span is None:
+        return "", 0, 0
+    name = span.name or path.stem
+    if not is_plain_word(name):
+        origin = "" if span.name else " (the file's name; give [shot] name instead)"
+        complaints.add("shot.name", _word_advice(name) + origin)
+    try:
+        return name, *parse_span(span.frames)
+    except ShotError as error:
+        complaints.add("shot.frames", str(error))
+        return name, 0, 0
+
+
+def _word_advice(name: str) -> str:
+    return (f"found {shown(name)}, but it must be a plain word: letters, digits, _ and -, "
+            "starting with a letter or digit, at most 64 long, so that no file leaves its folder")
+
+
+def _check_time(table: Any, complaints: Complaints) -> None:
+    if isinstance(table, dict) and {"steps_per_frame", "time_scale"} <= table.keys():
+        complaints.add("time", "gives both steps_per_frame and time_scale; keep one of them")
+
+
+def _check_bodies(
+    bodies: tuple[Body, ...], document: Mapping[str, Any], materials: Mapping[str, Material],
+    complaints: Complaints,
+) -> None:
+    if not document.get("bodies"):
+        complaints.add("bodies", "there is nothing to break; write at least one [[bodies]] "
+                                 "with material and cells")
+    seen: set[str] = set()
+    for i, body in enumerate(bodies):
+        where = f"bodies[{i + 1}]"
+        if not is_plain_word(body.name):
+            complaints.add(f"{where}.name", _word_advice(body.name))
+        if body.name in seen:
+            complaints.add(f"{where}.name", f"found {shown(body.name)}, which another body has "
+                                            "already; give each body its own name")
+        seen.add(body.name)
+        if body.material not in materials:
+            near = nearest(body.material, materials)
+            fix = f"did you mean '{near}'?" if near else f"write a [materials.{body.material}]"
+            complaints.add(f"{where}.material",
+                           f"found {shown(body.material)}, which this file does not define; {fix}")
+
+
+def _check_directions(
+    camera: Camera | None, light: Light | None, weakening: tuple[Weakening, ...],
+    complaints: Complaints,
+) -> None:
+    """Refuse directions that point nowhere."""
+    if camera is not None:
+        view = np.subtract(camera.target, camera.position)
+        if not np.any(view):
+            complaints.add("camera.target", "is the camera's own position; move one of them")
+        elif np.linalg.norm(np.cross(view, camera.up)) <= (
+                1e-6 * np.linalg.norm(view) * np.linalg.norm(camera.up)):
+            complaints.add("camera.up", f"found {list(camera.up)}, which is zero or along the line "
+                                        "of sight; give a direction across it")
+    if light is not None and not any(light.key_direction):
+        complaints.add("light.key_direction", "is zero; give the direction toward the light")
+    for i, paths in enumerate(weakening):
+        if not any(paths.normal):
+            complaints.add(f"weakening[{i + 1}].normal", "is zero; give a direction")
+
+
+def _with_auto_timestep(shot: Shot) -> Shot:
+    from vfx.pipeline.physics import safe_timestep
+
+    solver = dataclasses.replace(shot.solver, timestep=safe_timestep(shot))
+    return dataclasses.replace(shot, solver=solver)
+
+
+def _with_time_scale(shot: Shot, time_scale: float) -> Shot:
+    exact = time_scale / shot.fps / shot.solver.timestep
+    if not 1.0 <= exact <= 1e9:
+        raise ShotError(
+            f"{shot.path}: time.time_scale: found {time_scale:g}, which makes {exact:.3g} steps a "
+            f"frame at {shot.fps:g} fps and a time step of {shot.solver.timestep:g} s; "
+            "it must be between 1 and 10^9")
+    return dataclasses.replace(shot, steps_per_frame=round(exact))

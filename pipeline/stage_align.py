@@ -1,0 +1,85 @@
+"""Stage align: which particles move together, and how: rigid pieces with lasting names."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vfx.pipeline.cache import is_intact, locked, read_npz, write_npz
+from vfx.pipeline.errors import PipelineError
+
+if TYPE_CHECKING:
+    from vfx.geometry.handoff import Lineage, Solid
+    from vfx.pipeline.job import Job
+
+LINEAGE_FILE = "lineage.npz"
+LOCK_FILE = "lineage.lock"
+_MOTION_FRAMES_KEPT = 8
+
+
+def align_fragments(job: Job) -> None:
+    """Align the particles of each frame to pieces and publish them."""
+    from vfx.geometry.align import align_frame
+    from vfx.geometry.handoff import MotionFrame, Solid
+
+    frames = job.todo()
+    if not frames:
+        return
+    solid = Solid.from_arrays(job.read("geometry", job.shot.first_frame))
+    density = np.array([job.shot.materials[body.material].density for body in job.shot.bodies])
+
+    lineage = _lineage_through(job, solid, frames[-1])
+
+    @functools.lru_cache(maxsize=_MOTION_FRAMES_KEPT)
+    def read_motion(frame: int) -> MotionFrame:
+        return MotionFrame.from_arrays(job.read("sim", frame))
+
+    failures: dict[int, str] = {}
+    for frame in job.each_frame(frames):
+        try:
+            fragments = align_frame(solid, density, lineage, frame, read_motion)
+            job.publish(frame, fragments.to_arrays())
+        except PipelineError:
+            raise
+        except Exception as error:
+            failures[frame] = f"{type(error).__name__}: {error}"
+    job.finish(failures)
+
+
+def _lineage_through(job: Job, solid: Solid, last: int) -> Lineage:
+    """Return the lineage of all frames up to ``last``, published so that others find it.
+
+    Who breaks off whom decides the names of pieces, so it is followed from the first frame;
+    a lineage that goes on beyond ``last`` says the same of the frames before.
+    """
+    from vfx.geometry.lineage import build_lineage
+
+    path = job.work.folder_of(job.stage) / LINEAGE_FILE
+    with locked(path.with_name(LOCK_FILE)):
+        job.work.refresh()
+        known = _read_lineage(job)
+        if known is not None and known.last_frame >= last:
+            return known
+        broken = ((frame, job.read("sim", frame, ["broken_edge"])["broken_edge"])
+                  for frame in range(job.shot.first_frame, last + 1))
+        lineage = build_lineage(solid, broken, job.shot.first_frame)
+        published = write_npz(path, lineage.to_arrays())
+        job.work.record(job.stage, path, str(job.work.fingerprint(job.stage, last)), published,
+                        job.device.description)
+    return lineage
+
+
+def _read_lineage(job: Job) -> Lineage | None:
+    """Return the published lineage if it belongs to the motion as it is now."""
+    from vfx.geometry.handoff import Lineage
+
+    path = job.work.folder_of(job.stage) / LINEAGE_FILE
+    entry = job.work.manifest(job.stage).files.get(LINEAGE_FILE)
+    if entry is None or not is_intact(path, entry.published):
+        return None
+    lineage = Lineage.from_arrays(read_npz(path))
+    if entry.fingerprint != job.work.fingerprint(job.stage, lineage.last_frame):
+        return None
+    return lineage

@@ -1,0 +1,174 @@
+"""Stage sim: runs the simulation from frame to frame, stoppable and resumable at any moment.
+
+The first frame is the initial state, frame k the state after k * steps_per_frame steps. A
+frame is published before any checkpoint that lies beyond it, so a checkpoint never skips one.
+Neither the chunks in which steps are done nor a resume changes a bit of the result.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from vfx.pipeline.cache import locked
+from vfx.pipeline.checkpoint import CheckpointPair
+from vfx.pipeline.diagnostics import DiagnosticsTable
+from vfx.pipeline.errors import FrameFailed, ShotError
+from vfx.pipeline.frames import format_frames
+from vfx.pipeline.manifest import State
+
+if TYPE_CHECKING:
+    from vfx.pipeline.job import Job
+
+LOCK_FILE = "sim.lock"
+_CHUNK_SECONDS = 0.5
+_CHECKPOINT_SHARE = 0.02                 # of the time may go into writing checkpoints
+_CHECKPOINT_SECONDS = (2.0, 60.0)        # shortest and longest time between two of them
+_SAMPLES_PER_FRAME = 10
+
+
+def simulate(job: Job) -> None:
+    """Simulate through the last of the job's frames, from a checkpoint if there is one."""
+    folder = job.work.folder_of(job.stage)
+    busy = f"{folder}: another process is simulating this shot there; wait until it has ended"
+    with locked(folder / LOCK_FILE, busy):
+        job.work.refresh()
+        _drop_stale(job)
+        job.frames = [frame for frame in job.shot.frames if frame <= job.frames[-1]]
+        missing = job.todo()
+        if missing:
+            _Run(job, missing).go()
+            job.finish({})
+
+
+def _drop_stale(job: Job) -> None:
+    """Remove frames and checkpoints made from other inputs; if forced, those to be remade too."""
+    wanted = job.work.fingerprint(job.stage, job.shot.first_frame)
+    states = job.work.states(job.stage, job.shot.frames)
+    stale = [frame for frame, state in states.items() if state is State.STALE]
+    forced = [frame for frame in states if job.force and frame <= job.frames[-1]]
+    doomed = {job.work.path(job.stage, frame).name for frame in (*stale, *forced)}
+    doomed |= {name for name, entry in job.work.manifest(job.stage).files.items()
+               if entry.fingerprint != wanted}
+    if not doomed:
+        return
+    if stale and not job.force:
+        job.progress.say(f"sim: frames {format_frames(stale)} were made from other settings; "
+                         "they are removed")
+    job.work.forget(job.stage, doomed)
+    CheckpointPair(job.work.folder_of(job.stage), str(wanted)).remove()
+
+
+class _Run:
+    """One pass of the simulation over the frames."""
+
+    def __init__(self, job: Job, missing: list[int]) -> None:
+        folder = job.work.folder_of(job.stage)
+        self._job = job
+        self._missing = set(missing)
+        self._last = job.frames[-1]
+        self._checkpoints = CheckpointPair(
+            folder, str(job.work.fingerprint(job.stage, job.shot.first_frame)))
+        self._diagnostics = DiagnosticsTable(folder)
+        self._simulation: Any = None
+        self._saved = time.monotonic()
+        self._pause = _CHECKPOINT_SECONDS[0]
+        self._steps_per_chunk = 1
+
+    def go(self) -> None:
+        """Step from the last checkpoint to the last frame."""
+        from vfx.sim.simulate import Unstable
+
+        shot = self._job.shot
+        frame = shot.first_frame
+        try:
+            frame = self._start()
+            while frame <= self._last:
+                self._advance_to(shot.step_of(frame))
+                self._take_frame(frame)
+                frame += 1
+        except Unstable as error:
+            raise FrameFailed(
+                f"sim {frame}: {error}\nthe run up to {max(frame - 1, shot.first_frame)} is "
+                f"kept; after changing the shot, run again with:\n"
+                f"  {self._job.command(None, [self._last])}") from None
+
+    def _start(self) -> int:
+        """Build the simulation, restore a checkpoint, and return the frame to go to."""
+        from vfx.geometry.handoff import Solid
+        from vfx.sim.simulate import Simulation
+
+        shot = self._job.shot
+        solid = Solid.from_arrays(self._job.read("geometry", shot.first_frame))
+        try:
+            self._simulation = Simulation(
+                self._job.device, solid, shot.materials, shot.solver, shot.floor,
+                shot.projectiles, shot.weakening, shot.bodies)
+        except ValueError as error:
+            raise ShotError(f"{shot.path}: {error}") from None
+        checkpoint = self._checkpoints.newest(until=shot.step_of(min(self._missing)))
+        for path in self._checkpoints.damaged:
+            self._job.progress.say(f"sim: {path} is damaged; going on without it")
+        if checkpoint is None:
+            self._diagnostics.keep_until(-1)
+            self._sample()
+            return shot.first_frame
+        self._simulation.restore(checkpoint.state)
+        self._diagnostics.keep_until(checkpoint.step)
+        frame = shot.first_frame + -(-checkpoint.step // shot.steps_per_frame)
+        self._job.progress.say(f"sim: going on from a checkpoint at step {checkpoint.step}, "
+                               f"before frame {frame}")
+        return frame
+
+    def _advance_to(self, step: int) -> None:
+        """Do the steps up to ``step`` in chunks short enough to be stopped between."""
+        while (now := self._simulation.step) < step:
+            if self._job.stop.wanted:
+                self._save()
+            self._job.stop.check()
+            goal = min(step, self._next_sample(now), now + self._steps_per_chunk)
+            begun = time.monotonic()
+            self._simulation.advance(goal - now)
+            pace = (time.monotonic() - begun) / (goal - now)
+            self._steps_per_chunk = max(1, min(2 * self._steps_per_chunk,
+                                               int(_CHUNK_SECONDS / max(pace, 1e-9))))
+            if goal == self._next_sample(now):
+                self._sample()
+            if goal < step and time.monotonic() - self._saved > self._pause:
+                self._save()
+            self._report(goal)
+
+    def _take_frame(self, frame: int) -> None:
+        if frame in self._missing:
+            shot = self._job.shot
+            since = shot.step_of(frame - 1) if frame > shot.first_frame else -1
+            self._job.publish(frame, self._simulation.frame(frame, since).to_arrays())
+        due = time.monotonic() - self._saved > self._pause
+        if due or frame == self._last or self._job.stop.wanted:
+            self._save()
+        self._job.stop.check()
+        self._report(self._simulation.step)
+
+    def _save(self) -> None:
+        begun = time.monotonic()
+        self._diagnostics.publish()
+        self._checkpoints.save(self._simulation.step, self._simulation.state())
+        self._saved = time.monotonic()
+        shortest, longest = _CHECKPOINT_SECONDS
+        self._pause = min(max((self._saved - begun) / _CHECKPOINT_SHARE, shortest), longest)
+
+    def _next_sample(self, step: int) -> int:
+        """Return the first step after ``step`` at which diagnostics are taken."""
+        steps = self._job.shot.steps_per_frame
+        frame, within = divmod(step, steps)
+        sample = within * _SAMPLES_PER_FRAME // steps + 1
+        return frame * steps + -(-sample * steps // _SAMPLES_PER_FRAME)
+
+    def _sample(self) -> None:
+        self._diagnostics.add(self._simulation.step, self._simulation.diagnostics())
+
+    def _report(self, step: int) -> None:
+        shot = self._job.shot
+        total = max(1, shot.step_of(self._last))
+        frame = shot.first_frame + -(-step // shot.steps_per_frame)
+        self._job.progress.update(frame, step / total, f", step {step}")

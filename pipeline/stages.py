@@ -1,0 +1,117 @@
+"""The product on one screen: the stages from a shot file to its frames.
+
+A stage takes sections of the shot (``shot.…``) and the results of stages before it, and gives
+files. What it takes decides its fingerprint (:mod:`vfx.pipeline.work`); ``version`` is raised
+by hand when a change of the program changes a stage's results.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vfx.pipeline.stage_align import align_fragments
+from vfx.pipeline.stage_geometry import build_geometry
+from vfx.pipeline.stage_render import read_config_hash, render_frames
+from vfx.pipeline.stage_sim import simulate
+
+if TYPE_CHECKING:
+    from vfx.pipeline.job import Job
+    from vfx.pipeline.shot import Shot
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A step of the pipeline: a function, what it takes, and the files it gives.
+
+    ``file_name`` has ``{frame}`` if there is one file a frame. ``recognise`` returns the
+    fingerprint a file carries in itself, if it does.
+    """
+
+    name: str
+    version: int
+    run: Callable[[Job], None]
+    takes: tuple[str, ...]
+    gives: str
+    file_name: str
+    recognise: Callable[[Path], str] | None = None
+
+    @property
+    def is_per_frame(self) -> bool:
+        """Whether the stage makes a file for each frame."""
+        return "{frame" in self.file_name
+
+
+STAGES = (
+    Stage("geometry", 1, build_geometry,
+          takes=("shot.shape",),
+          gives="solid", file_name="solid.npz"),
+    Stage("sim", 1, simulate,
+          takes=("solid", "shot.physics"),
+          gives="motion", file_name="frame.{frame:04d}.npz"),
+    Stage("align", 1, align_fragments,
+          takes=("solid", "motion so far", "shot.density"),
+          gives="fragments", file_name="frame.{frame:04d}.npz"),
+    Stage("render", 1, render_frames,
+          takes=("solid", "fragments", "shot.picture", "environment"),
+          gives="picture", file_name="{shot}.{frame:04d}.exr", recognise=read_config_hash),
+)
+
+STAGE = {stage.name: stage for stage in STAGES}
+
+
+def following(name: str) -> tuple[Stage, ...]:
+    """Return a stage and all that come after it."""
+    return STAGES[[stage.name for stage in STAGES].index(name):]
+
+
+def shot_section(name: str, shot: Shot) -> Any:
+    """Return, as JSON can hold it, the part of a shot that a ``shot.…`` take stands for."""
+    return _SECTIONS[name](shot)
+
+
+def _shape(shot: Shot) -> Any:
+    motion = ("velocity", "angular_velocity")
+    return [{key: value for key, value in dataclasses.asdict(body).items() if key not in motion}
+            for body in shot.bodies]
+
+
+def _physics(shot: Shot) -> Any:
+    return {
+        "sim": dataclasses.asdict(shot.solver),
+        "floor": dataclasses.asdict(shot.floor),
+        "projectiles": [dataclasses.asdict(item) for item in shot.projectiles],
+        "weakening": [dataclasses.asdict(item) for item in shot.weakening],
+        "materials": [dataclasses.asdict(shot.materials[body.material]) for body in shot.bodies],
+        "velocity": [[body.velocity, body.angular_velocity] for body in shot.bodies],
+        "time": [shot.first_frame, shot.steps_per_frame],
+    }
+
+
+def _density(shot: Shot) -> Any:
+    return [shot.materials[body.material].density for body in shot.bodies]
+
+
+def _picture(shot: Shot) -> Any:
+    light = dataclasses.asdict(shot.light)
+    del light["environment"]
+    return {
+        "camera": dataclasses.asdict(shot.camera),
+        "light": light,
+        "looks": [dataclasses.asdict(shot.looks[body.material]) for body in shot.bodies],
+        "floor": [shot.floor.enabled, shot.floor.height],
+        "floor_look": dataclasses.asdict(shot.floor_look),
+        "render": dataclasses.asdict(shot.film),
+        "fps": shot.fps,
+    }
+
+
+_SECTIONS: dict[str, Callable[[Shot], Any]] = {
+    "shot.shape": _shape,
+    "shot.physics": _physics,
+    "shot.density": _density,
+    "shot.picture": _picture,
+}

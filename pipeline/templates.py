@@ -1,0 +1,40 @@
+"""Shot files to start from: the examples that come with the package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from vfx.pipeline.errors import MissingInput, ShotError
+from vfx.pipeline.shot import is_plain_word
+from vfx.pipeline.validate import nearest
+
+FOLDER = Path(__file__).parent.parent / "shots"
+
+
+def list_templates() -> list[str]:
+    """Return the names of the shot files that can be started from."""
+    return sorted(path.stem for path in FOLDER.glob("*.toml"))
+
+
+def write_new_shot(name: str, template: str) -> Path:
+    """Write a copy of a template as ``<name>.toml``; an existing file is never replaced."""
+    names = list_templates()
+    if not names:
+        raise MissingInput(f"{FOLDER}: the shot files of the package are missing; reinstall it")
+    if template not in names:
+        near = nearest(template, names)
+        advice = f"did you mean '{near}'?" if near else f"there are {', '.join(names)}"
+        raise ShotError(f"--from {template}: no such shot to start from; {advice}")
+    path = Path(name if name.endswith(".toml") else f"{name}.toml")
+    if not is_plain_word(path.stem):
+        raise ShotError(f"{path}: a shot's name is a plain word of letters, digits, _ and -")
+    text = (FOLDER / f"{template}.toml").read_text(encoding="utf-8")
+    try:
+        with open(path, "x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise ShotError(f"{path}: exists already and is not replaced; "
+                        "choose another name") from None
+    except OSError as error:
+        raise ShotError(f"{path}: cannot be written: {error.strerror}") from None
+    return path

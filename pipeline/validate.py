@@ -1,0 +1,134 @@
+"""Reads a table of a shot file into a settings dataclass, and says all that is wrong with it.
+
+The rules stand at the fields themselves (:mod:`vfx.geometry.schema`); nothing here knows a
+particular key. Complaints are collected, so that one reading shows every mistake.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import math
+import typing
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+from vfx.geometry.schema import rule_of
+
+Section = TypeVar("Section")
+
+_LONGEST_SHOWN = 60
+
+
+class Complaints:
+    """The mistakes found in one file; ``fields`` maps every known key to its section."""
+
+    def __init__(self, homes: Mapping[str, str] | None = None) -> None:
+        self.lines: list[str] = []
+        self._homes = dict(homes or {})
+
+    def add(self, field: str, message: str) -> None:
+        """Note a mistake at ``field``, a dotted path like ``sim.horizon``."""
+        self.lines.append(f"{field}: {message}" if field else message)
+
+    def unknown(self, field: str, key: str, known: Iterable[str]) -> None:
+        """Note a key that does not exist, with the one that was probably meant."""
+        self.add(field, f"unknown key{self._advice(key, sorted(known))}")
+
+    def _advice(self, key: str, known: list[str]) -> str:
+        if (near := nearest(key, known)) is not None:
+            return f"; did you mean '{near}'?"
+        if key in self._homes:
+            return f"; it belongs in {self._homes[key]}"
+        return f"; the keys here are {', '.join(known)}"
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """Return the known word that is most like ``word``, or None if none is."""
+    folded = {candidate.lower(): candidate for candidate in known}
+    match = difflib.get_close_matches(word.lower(), folded, n=1, cutoff=0.6)
+    return folded[match[0]] if match else None
+
+
+def shown(value: Any) -> str:
+    """Return a found value as a person wrote it, cut to one short line."""
+    if isinstance(value, bool):
+        text = "true" if value else "false"
+    elif isinstance(value, dict):
+        text = "a table"
+    elif isinstance(value, int) and abs(value) > 10**40:
+        text = "a number of more than 40 digits"
+    else:
+        text = repr(value).replace("\n", " ")
+    return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 3] + "..."
+
+
+def read_section(
+    cls: type[Section], table: Any, where: str, complaints: Complaints
+) -> Section | None:
+    """Return ``table`` as a ``cls``, or None after noting what is wrong with it.
+
+    ``where`` is the section's dotted path in the file.
+    """
+    if not isinstance(table, dict):
+        complaints.add(where, f"found {shown(table)}, but this is a section: write [{where}] "
+                              "and its keys below")
+        return None
+    hints = typing.get_type_hints(cls)
+    fields = {field.name: field for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    n_before = len(complaints.lines)
+    for key in table:
+        if key not in fields:
+            complaints.unknown(f"{where}.{key}", key, fields)
+    values = {}
+    for name, field in fields.items():
+        rule = rule_of(field)
+        if name not in table:
+            if field.default is dataclasses.MISSING:
+                complaints.add(f"{where}.{name}", f"missing; it is required. {rule.doc}")
+            continue
+        found = table[name]
+        converted, problem = convert(found, hints[name])
+        problem = problem or rule.complaint(converted)
+        if problem is not None:
+            near = nearest(found, rule.choices) if isinstance(found, str) else None
+            advice = f"; did you mean '{near}'?" if near else ""
+            complaints.add(f"{where}.{name}",
+                           f"found {shown(found)}, but it {problem}{advice} ({rule.doc})")
+        values[name] = converted
+    if len(complaints.lines) > n_before:
+        return None
+    return cls(**values)
+
+
+def convert(value: Any, wanted: Any) -> tuple[Any, str | None]:
+    """Return ``value`` as the annotated type ``wanted``, and what is wrong or None.
+
+    Known types are bool, int, float, str and tuples of those of fixed length. A whole number
+    is accepted for a float; true and false are no numbers.
+    """
+    if typing.get_origin(wanted) is tuple:
+        kinds = typing.get_args(wanted)
+        noun = _NOUNS[kinds[0]][1]
+        if not isinstance(value, list) or len(value) != len(kinds):
+            return None, f"must be a list of {len(kinds)} {noun}"
+        items = [convert(item, kind) for item, kind in zip(value, kinds, strict=True)]
+        if any(problem for _, problem in items):
+            return None, f"must be a list of {len(kinds)} {noun}"
+        return tuple(item for item, _ in items), None
+    if wanted is float and isinstance(value, int) and not isinstance(value, bool):
+        try:
+            return float(value), None
+        except OverflowError:
+            return math.inf, None
+    if type(value) is wanted:
+        return value, None
+    return None, f"must be {_NOUNS[wanted][0]}"
+
+
+_NOUNS = {
+    bool: ("true or false", "of true or false"),
+    int: ("a whole number", "whole numbers"),
+    float: ("a number", "numbers"),
+    str: ("a text in quotes", "texts in quotes"),
+}

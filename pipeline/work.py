@@ -1,0 +1,192 @@
+"""A shot's work folder: where each result lies, what it was made from, and whether it holds.
+
+The fingerprint of a result is a hash of what its stage takes: sections of the shot, hashes of
+the upstream files it reads, and the stage's version; not the frame range, the number of
+threads or how frames were shared out.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vfx.pipeline.cache import Published, is_intact
+from vfx.pipeline.errors import DamagedFile, MissingInput, ShotError
+from vfx.pipeline.manifest import Entry, Manifest, State, read_manifest, update_manifest
+from vfx.pipeline.shot import Shot, is_plain_word
+from vfx.pipeline.stages import STAGE, STAGES, Stage, shot_section
+
+_GIVER = {stage.gives: stage for stage in STAGES}
+
+
+class Work:
+    """The results of one shot in one folder."""
+
+    def __init__(self, shot: Shot, folder: Path) -> None:
+        self.shot = shot
+        self.folder = folder
+        self._manifests: dict[str, Manifest] = {}
+        self._intact: dict[Path, tuple[tuple[int, ...], str]] = {}
+        self._history: dict[int, str] = {}
+        self._environment: npt.NDArray[np.float32] | None = None
+
+    def folder_of(self, stage: Stage) -> Path:
+        """Return the folder of a stage's files."""
+        return self.folder / stage.name
+
+    def path(self, stage: Stage, frame: int) -> Path:
+        """Return the file of a stage (for a frame, if it makes one a frame)."""
+        return self.folder_of(stage) / stage.file_name.format(shot=self.shot.name, frame=frame)
+
+    def manifest(self, stage: Stage) -> Manifest:
+        """Return the manifest of a stage, as last read or written."""
+        if stage.name not in self._manifests:
+            self._manifests[stage.name] = read_manifest(
+                self.folder_of(stage), stage.name, stage.version)
+        return self._manifests[stage.name]
+
+    def fingerprint(self, stage: Stage, frame: int) -> str | None:
+        """Return what a result should be made from, or None while its inputs are not there."""
+        taken: dict[str, Any] = {"stage": stage.name, "version": stage.version}
+        for name in stage.takes:
+            taken[name] = self._take(name, frame)
+            if taken[name] is None:
+                return None
+        text = json.dumps(taken, sort_keys=True, separators=(",", ":"))
+        return hashlib.blake2b(text.encode(), digest_size=20).hexdigest()
+
+    def state(self, stage: Stage, frame: int) -> State:
+        """Return the state of one result; read the whole file once in this object's life."""
+        path = self.path(stage, frame)
+        if not path.exists():
+            return State.MISSING
+        wanted = self.fingerprint(stage, frame)
+        entry = self.manifest(stage).files.get(path.name)
+        if wanted is None:
+            return State.STALE
+        if entry is not None and entry.fingerprint == wanted and self._is_intact(path, entry):
+            return State.DONE
+        if stage.recognise is not None:
+            try:
+                return State.DONE if stage.recognise(path) == wanted else State.STALE
+            except DamagedFile:
+                return State.DAMAGED
+        if entry is None or entry.fingerprint != wanted:
+            return State.STALE
+        return State.DAMAGED
+
+    def states(self, stage: Stage, frames: Iterable[int]) -> dict[int, State]:
+        """Return the states of a stage's results by frame (of its one result: by the first)."""
+        if not stage.is_per_frame:
+            return {self.shot.first_frame: self.state(stage, self.shot.first_frame)}
+        return {frame: self.state(stage, frame) for frame in frames}
+
+    def record(self, stage: Stage, path: Path, fingerprint: str, published: Published,
+               device: str) -> None:
+        """Enter a file that was just published into the stage's manifest."""
+        entry = Entry(fingerprint, published, device)
+        self._manifests[stage.name] = update_manifest(
+            self.folder_of(stage), stage.name, stage.version,
+            lambda files: files.__setitem__(path.name, entry))
+        self._intact[path] = (_stamp(path), published.hash)
+        self._history.clear()
+
+    def forget(self, stage: Stage, names: Iterable[str] | None = None) -> None:
+        """Remove files of a stage (all that its manifest lists, or ``names``) and their entries."""
+        doomed = set(self.manifest(stage).files) if names is None else set(names)
+
+        def strike(files: dict[str, Entry]) -> None:
+            for name in doomed:
+                files.pop(name, None)
+
+        self._manifests[stage.name] = update_manifest(
+            self.folder_of(stage), stage.name, stage.version, strike)
+        for name in doomed:
+            if Path(name).name == name:
+                (self.folder_of(stage) / name).unlink(missing_ok=True)
+        self._history.clear()
+
+    def refresh(self) -> None:
+        """Read the manifests anew: another process may have added to them."""
+        self._manifests.clear()
+        self._history.clear()
+
+    def environment(self) -> npt.NDArray[np.float32]:
+        """Return the environment's radiance (h, w, 3); raise ShotError or MissingInput."""
+        if self._environment is None:
+            from vfx.raytrace.environment import load_environment
+
+            name = self.shot.light.environment
+            where = f"{self.shot.path}: light.environment: found {name!r}"
+            candidate = self.shot.folder / name
+            try:
+                if not is_plain_word(name) and (
+                        "\0" in name or (candidate.exists() and not candidate.is_file())):
+                    raise ShotError(f"{where}, which is no file; give a name or an EXR/HDR file")
+                self._environment = load_environment(name, self.shot.folder)
+            except FileNotFoundError as error:
+                raise MissingInput(f"{where}; {error}") from None
+            except (OSError, ValueError) as error:
+                raise ShotError(f"{where}; {error}") from None
+        return self._environment
+
+    def _take(self, name: str, frame: int) -> Any:
+        if name.startswith("shot."):
+            return shot_section(name, self.shot)
+        if name == "environment":
+            return self._environment_hash
+        if name == "motion so far":
+            return self._history_hash(frame)
+        return self._result_hash(_GIVER[name], frame)
+
+    def _result_hash(self, stage: Stage, frame: int) -> str | None:
+        """Return the hash of an upstream result that is listed as made from present inputs."""
+        entry = self.manifest(stage).files.get(self.path(stage, frame).name)
+        if entry is None or entry.fingerprint != self.fingerprint(stage, frame):
+            return None
+        return entry.published.hash
+
+    def _history_hash(self, frame: int) -> str | None:
+        """Return the hash of all motion up to a frame: pieces carry on what their parents did."""
+        if not self._history:
+            digest = hashlib.blake2b(digest_size=20)
+            wanted = self.fingerprint(STAGE["sim"], self.shot.first_frame)
+            for past in self.shot.frames:
+                entry = self.manifest(STAGE["sim"]).files.get(self.path(STAGE["sim"], past).name)
+                if entry is None or entry.fingerprint != wanted:
+                    break
+                digest.update(entry.published.hash.encode())
+                self._history[past] = digest.copy().hexdigest()
+        return self._history.get(frame)
+
+    @functools.cached_property
+    def _environment_hash(self) -> str | None:
+        try:
+            pixels = self.environment()
+        except (ShotError, MissingInput):
+            return None
+        shape = repr((pixels.shape, pixels.dtype.str)).encode()
+        return hashlib.blake2b(shape + pixels.tobytes(), digest_size=20).hexdigest()
+
+    def _is_intact(self, path: Path, entry: Entry) -> bool:
+        """Whether a file's bytes are those listed, reading them once while it is untouched."""
+        try:
+            known = (_stamp(path), entry.published.hash)
+        except OSError:
+            return False
+        if self._intact.get(path) != known and is_intact(path, entry.published):
+            self._intact[path] = known
+        return self._intact.get(path) == known
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    status = os.stat(path)
+    return (status.st_ino, status.st_size, status.st_mtime_ns)

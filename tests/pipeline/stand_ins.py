@@ -1,0 +1,237 @@
+"""Small stand-ins for the packages below the pipeline, to prove its own laws on.
+
+The stand-in simulation is a chaotic map in double precision, so that a resume which is not
+exact to the bit, or a step done twice, shows in the next frame.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+import types
+
+import numpy as np
+
+from vfx.geometry.handoff import FragmentsFrame, Lineage, MotionFrame, Solid
+
+MADE: list[tuple[str, int]] = []       # (stage, frame) in the order of making
+PAUSE = float(os.environ.get("STAND_IN_PAUSE", "0"))    # [s] a step, for runs to be killed
+
+
+class Device:
+    """A device that computes nothing."""
+
+    description = "stand-in"
+    threads = 1
+
+    def memory(self):
+        return 10**10, 10**10
+
+
+class DeviceError(Exception):
+    """The stand-in of a device that is not there."""
+
+
+def open_device(name):
+    if name.startswith("cuda"):
+        raise DeviceError("no NVIDIA GPU can be used here; use --device cpu")
+    return Device()
+
+
+def check_bodies(bodies):
+    """Find every body buildable."""
+
+
+def solid_bytes(bodies):
+    return 100 * sum(body.cells[0] * body.cells[1] * body.cells[2] for body in bodies)
+
+
+def grid_faces(solid):
+    return None
+
+
+def build_solid(bodies):
+    MADE.append(("geometry", 0))
+    n = sum(int(np.prod(body.cells)) for body in bodies)
+    position = np.arange(3.0 * n).reshape(n, 3) * bodies[0].spacing + bodies[0].center
+    return Solid(
+        position=position, volume=np.ones(n), body=np.zeros(n, np.int32),
+        cell=np.zeros((n, 3), np.int32), edge=np.zeros((0, 2), np.int32),
+        length_scale=np.ones(1), orientation=np.eye(3)[None], body_name=np.array(["plate"]),
+        material_name=np.array([body.material for body in bodies]))
+
+
+class Unstable(Exception):  # noqa: N818
+    """The stand-in simulation blew up."""
+
+
+class Simulation:
+    """A logistic map a particle."""
+
+    def __init__(self, device, solid, materials, solver, floor, projectiles, weakening, bodies):
+        self._rate = 3.7 - 1e-3 * solver.gravity[1]
+        self._x = 0.3 + 0.1 * np.sin(solid.position[:, 0])
+        self.step = 0
+        self._broken: list[int] = []
+        self.n_bonds = 0
+
+    def state(self):
+        return {"x": self._x.copy(), "step": np.array(self.step),
+                "broken": np.array(self._broken, np.int64)}
+
+    def restore(self, state):
+        self._x = state["x"].copy()
+        self.step = int(state["step"])
+        self._broken = [int(value) for value in state["broken"]]
+
+    def advance(self, n_steps):
+        for _ in range(n_steps):
+            self._x = self._rate * self._x * (1.0 - self._x)
+            self.step += 1
+            if self._x[0] > 0.5:
+                self._broken.append(self.step)
+            time.sleep(PAUSE)
+        if self._rate > 4.0:
+            raise Unstable(f"step {self.step}: the energy runs away")
+
+    def frame(self, number, since_step):
+        MADE.append(("sim", number))
+        broken = np.array([step for step in self._broken if step > since_step], np.int64)
+        n = len(self._x)
+        return MotionFrame(
+            frame=number, step=self.step, time=float(self.step),
+            position=np.repeat(self._x[:, None], 3, axis=1), velocity=np.zeros((n, 3)),
+            damage=np.zeros(n, np.float32), broken_edge=np.zeros(len(broken), np.int32),
+            broken_step=broken, projectile_position=np.zeros((0, 3)),
+            projectile_radius=np.zeros(0), kinetic_energy=0.0, bond_energy=0.0,
+            momentum=np.zeros(3), n_bonds=0)
+
+    def diagnostics(self):
+        return {"time": float(self.step), "kinetic_energy": float(self._x.sum())}
+
+
+def plan(bodies, materials, solver, projectiles):
+    n = sum(int(np.prod(body.cells)) for body in bodies)
+    return {"particles": n, "bonds": 10 * n, "bytes": 1000 * n, "stable_timestep": 1.5e-7}
+
+
+def build_lineage(solid, broken, first_frame):
+    frames = [frame for frame, _ in broken]
+    zero = np.zeros(0, np.int32)
+    return Lineage(first_frame=first_frame, last_frame=frames[-1], parent=zero, birth_frame=zero,
+                   body=zero, change_start=np.zeros(len(frames) + 1, np.int64),
+                   change_particle=zero, change_fragment=zero)
+
+
+def align_frame(solid, density_of_body, lineage, frame, read_motion):
+    MADE.append(("align", frame))
+    motion = read_motion(frame)
+    n = len(solid.position)
+    center = (motion.position * density_of_body[0]).sum(axis=0)[None]
+    return FragmentsFrame(
+        frame=frame, time=motion.time, fragment=np.zeros(n, np.int32), id=np.zeros(1, np.int32),
+        rotation=np.eye(3)[None], translation=np.zeros((1, 3)), center=center,
+        velocity=np.zeros((1, 3)), angular_velocity=np.zeros((1, 3)), mass=np.ones(1),
+        count=np.array([n], np.int32), damage=motion.damage,
+        projectile_position=motion.projectile_position,
+        projectile_radius=motion.projectile_radius)
+
+
+def load_environment(name, folder):
+    if name == "studio":
+        return np.ones((2, 4, 3), np.float32)
+    if not (folder / name).is_file():
+        raise FileNotFoundError(f"there is no environment {name!r}")
+    data = (folder / name).read_bytes()
+    if len(data) < 24:
+        raise ValueError(f"{name} is truncated")
+    return np.frombuffer(data[:24], np.float32).reshape(1, 2, 3)
+
+
+def render_frame(device, solid, fragments, camera, light, looks, floor, floor_look, film,
+                 environment, progress=None, *, faces=None):
+    if (light.exposure, fragments.frame) == (-9.0, 1003):
+        raise RuntimeError("the tree has a hole")
+    MADE.append(("render", fragments.frame))
+    progress(0.5)
+    width, height = film.resolution
+    value = float(fragments.center.sum()) % 1.0
+    return {name: np.full((height, width), value, np.float32) for name in "RGBA"}
+
+
+def frame_header(camera, film, fps, frame):
+    return {"frame": frame}
+
+
+def write_exr(path, channels, header):
+    with open(path, "wb") as file:
+        np.savez(file, header=np.array(json.dumps(header)), **channels)
+
+
+def read_exr(path):
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except Exception as error:
+        raise ValueError(f"{path}: {error}") from None
+    header = json.loads(str(arrays.pop("header")))
+    return arrays, header
+
+
+MODULES = {
+    "vfx.device": ("open_device", "DeviceError", "Device"),
+    "vfx.geometry.grid": ("check_bodies", "solid_bytes", "build_solid", "grid_faces"),
+    "vfx.geometry.lineage": ("build_lineage",),
+    "vfx.geometry.align": ("align_frame",),
+    "vfx.sim.simulate": ("Simulation", "Unstable", "plan"),
+    "vfx.raytrace.environment": ("load_environment",),
+    "vfx.raytrace.exr": ("read_exr", "write_exr"),
+    "vfx.raytrace.camera": ("frame_header",),
+    "vfx.raytrace.render": ("render_frame",),
+}
+
+SHOT = """\
+[shot]
+name = "plate"
+frames = "1001-1006"
+[time]
+steps_per_frame = 25
+[[bodies]]
+name = "plate"
+material = "glass"
+cells = [4, 2, 1]
+[materials.glass]
+density = 2200.0
+[materials.glass.look]
+specular = 0.1
+[sim]
+seed = 1
+[camera]
+focal_length = 50.0
+[light]
+exposure = 0.0
+[render]
+resolution = [8, 6]
+samples = 1
+"""
+
+
+def install(set_module=sys.modules.__setitem__) -> None:
+    """Put the stand-ins in the place of the packages below."""
+    MADE.clear()
+    for name, contents in MODULES.items():
+        module = types.ModuleType(name)
+        for content in contents:
+            setattr(module, content, globals()[content])
+        set_module(name, module)
+
+
+if __name__ == "__main__":
+    install()
+    from vfx.pipeline import stage_sim
+    from vfx.pipeline.cli import main
+
+    stage_sim._CHECKPOINT_SECONDS = (-1.0, -1.0)
+    main()

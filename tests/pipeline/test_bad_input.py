@@ -1,0 +1,121 @@
+"""Bad input: one clear message, exit code 2 or 3, no traceback, and nothing written."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from stand_ins import SHOT
+
+from vfx.pipeline import physics
+
+TABLE = [
+    # what the shot says instead, exit code, words of the message
+    ("seed = 1", "horizn = 3.0", 2, "sim.horizn: unknown key; did you mean 'horizon'?"),
+    ("seed = 1", "seed = 'one'", 2, "sim.seed: found 'one', but it must be a whole number"),
+    ("density = 2200.0", "density = -1.0", 2, "materials.glass.density: found -1.0"),
+    ("density = 2200.0", "density = nan", 2, "must be a finite number"),
+    ("seed = 1", "timestep = 1e-3", 2, "above 1.5e-07 s are unstable"),
+    ("seed = 1", "horizon = 0.9", 2, "must be at least 1"),
+    ("cells = [4, 2, 1]", "cells = [0, 2, 1]", 2, "bodies[1].cells: found [0, 2, 1]"),
+    ("cells = [4, 2, 1]", "cells = [100000, 100000, 100000]", 2, "100000.0 TB of memory, but"),
+    ("cells = [4, 2, 1]", "cells = [1000, 1000, 40]", 2, "40.0 GB of memory, but 10.0 GB"),
+    ("[light]", "[light]\nenvironment = 'none.exr'", 3, "light.environment: found 'none.exr'"),
+    ("[light]", "[light]\nenvironment = 'short.exr'", 2, "truncated"),
+    ("[light]", "[light]\nenvironment = '/dev'", 2, "is no file"),
+    ("[light]", "[light]\nenvironment = \"a\\u0000b\"", 2, "is no file"),
+    ("[light]", f"[light]\nenvironment = '{300 * 'a'}'", 2, "too long"),
+    ("resolution = [8, 6]", "resolution = [30000, 30000]", 2, "render.resolution"),
+    ('name = "plate"\nframes', 'name = "../plate"\nframes', 2, "plain word"),
+    ('frames = "1001-1006"', 'frames = "1001:1006"', 2, "shot.frames"),
+    ("[shot]", "[shot", 2, "plate.toml:1: not valid TOML"),
+]
+
+
+@pytest.mark.parametrize("old, new, code, words", TABLE)
+@pytest.mark.parametrize("command", [["run"], ["stage", "sim"], ["check"]])
+def test_bad_shots_are_refused_before_anything_is_written(
+    shot_file: Path, vfx, monkeypatch: pytest.MonkeyPatch, command: list[str],
+    old: str, new: str, code: int, words: str,
+) -> None:
+    monkeypatch.setattr(physics, "host_memory", lambda: 10**10)
+    monkeypatch.setattr("vfx.pipeline.report.host_memory", lambda: 10**10)
+    monkeypatch.setattr("vfx.pipeline.run.host_memory", lambda: 10**10)
+    (shot_file.parent / "short.exr").write_bytes(b"x")
+    assert old in SHOT
+    shot_file.write_text(SHOT.replace(old, new, 1))
+    about_picture = "[light]" in old or "resolution" in old
+    if command == ["stage", "sim"] and about_picture:
+        command = ["stage", "render"]
+    result = vfx(*command, shot_file)
+    assert result.exit_code == code
+    assert words in result.stderr
+    assert sorted(path.name for path in shot_file.parent.iterdir()) == ["plate.toml", "short.exr"]
+
+
+@pytest.mark.parametrize("words, code, message", [
+    (["run", "plate.toml", "--frames", "900-1003"], 2, "outside the shot"),
+    (["run", "plate.toml", "--frames", "1001:3"], 2, "':' means"),
+    (["run", "plate.toml", "--frames", ""], 2, "cannot read"),
+    (["run", "absent.toml"], 2, "no such file"),
+    (["run", "."], 2, "is no file"),
+    (["run", "plate.toml", "--device", "cuda:0"], 3, "no NVIDIA GPU can be used here"),
+    (["run", "plate.toml", "--device", "gpu"], 2, "auto, cpu, guard or cuda:N"),
+    (["run", "plate.toml", "--threads", "0"], 2, "threads"),
+    (["run", "plate.toml", "--work", "plate.toml"], 3, "is a file"),
+    (["run", "plate.toml", "--work", "plate.toml/a/b"], 3, "is a file"),
+    (["run", "plate.toml", "--work", "/proc/none"], 3, "/proc/none"),
+    (["stage", "smi", "plate.toml"], 2, "smi"),
+    (["new", "plate"], 2, "exists already"),
+    (["new", "../a b"], 2, "plain word"),
+    (["new", "other", "--from", "glas"], 2, "did you mean 'glass'?"),
+])
+def test_bad_arguments_are_refused_before_anything_is_written(
+    shot_file: Path, vfx, words: list[str], code: int, message: str
+) -> None:
+    result = vfx(*words)
+    assert (result.exit_code, message in result.stderr) == (code, True), result.output
+    assert [path.name for path in shot_file.parent.iterdir()] == ["plate.toml"]
+
+
+def test_a_disk_without_room_is_refused_before_anything_is_written(
+    shot_file: Path, vfx, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=100))
+    result = vfx("run", shot_file)
+    assert result.exit_code == 3
+    assert "but 100 B is free" in result.stderr
+    assert not Path("work").exists()
+
+
+def test_a_disk_that_fills_up_ends_in_a_sentence(
+    shot_file: Path, vfx, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vfx("stage", "geometry", shot_file)
+
+    def full(handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    result = vfx("stage", "sim", shot_file)
+    assert result.exit_code == 3
+    assert "no space left on the disk" in result.stderr
+    assert not list(Path("work/plate/sim").glob("frame*"))
+    assert not list(Path("work/plate/sim").glob(".tmp*"))
+
+
+def test_new_writes_a_shot_that_checks(shot_file: Path, vfx) -> None:
+    result = vfx("new", "fresh", "--from", "glass")
+    assert (result.exit_code, result.output) == (
+        0, "wrote fresh.toml; next: vfx check fresh.toml\n")
+    report = vfx("check", "fresh.toml")
+    assert report.exit_code == 0
+    assert "131072 particles" in report.output
+    assert "all well" in report.output
+
+
+def test_help_teaches_with_examples(vfx) -> None:
+    assert "vfx new plate --from glass" in vfx("--help").output
+    assert "--frames 1001-1010" in vfx("stage", "--help").output

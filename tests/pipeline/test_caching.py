@@ -1,0 +1,229 @@
+"""The laws of the cache: what a change touches is remade, exactly that, and nothing is lost."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from stand_ins import MADE, SHOT
+
+FRAMES = range(1001, 1007)
+
+
+def made() -> dict[str, list[int]]:
+    """Which frames of which stage were made since the last call."""
+    result: dict[str, list[int]] = {}
+    for stage, frame in MADE:
+        result.setdefault(stage, []).append(frame)
+    MADE.clear()
+    return result
+
+
+def everything_from(stage: str) -> dict[str, list[int]]:
+    order = ["geometry", "sim", "align", "render"]
+    whole = {name: [0] if name == "geometry" else list(FRAMES) for name in order}
+    return {name: whole[name] for name in order[order.index(stage):]}
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes()
+            for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def test_a_second_run_makes_nothing(shot_file: Path, vfx) -> None:
+    assert vfx("run", shot_file).exit_code == 0
+    assert made() == everything_from("geometry")
+    before = contents(Path("work"))
+    result = vfx("run", shot_file)
+    assert result.exit_code == 0
+    assert "up to date" in result.output
+    assert made() == {}
+    assert contents(Path("work")) == before
+
+
+@pytest.mark.parametrize("old, new, first", [
+    ("cells = [4, 2, 1]", "cells = [4, 2, 2]", "geometry"),
+    ("cells = [4, 2, 1]", "cells = [4, 2, 1]\ncenter = [1, 0, 0]", "geometry"),
+    ("cells = [4, 2, 1]", "cells = [4, 2, 1]\nvelocity = [1, 0, 0]", "sim"),
+    ("density = 2200.0", "density = 2300.0", "sim"),
+    ("steps_per_frame = 25", "steps_per_frame = 30", "sim"),
+    ("[sim]", "[sim]\ngravity = [0, -1.0, 0]", "sim"),
+    ("[sim]", "[[projectiles]]\nposition = [0, 0, 1]\nvelocity = [0, 0, -1]\n[sim]", "sim"),
+    ("focal_length = 50.0", "focal_length = 35.0", "render"),
+    ("exposure = 0.0", "exposure = 1.0", "render"),
+    ("specular = 0.1", "specular = 0.2", "render"),
+    ("samples = 1", "samples = 2", "render"),
+])
+def test_a_change_remakes_exactly_what_follows_from_it(
+    shot_file: Path, vfx, old: str, new: str, first: str
+) -> None:
+    vfx("run", shot_file)
+    made()
+    assert old in SHOT
+    shot_file.write_text(SHOT.replace(old, new))
+    rows = vfx("status", shot_file).output.splitlines()[2:]
+    order = ["geometry", "sim", "align", "render"]
+    for name, row in zip(order, rows, strict=True):
+        is_stale = row.split()[2] != "-"
+        assert is_stale == (name in order[order.index(first):])
+    assert vfx("run", shot_file).exit_code == 0
+    # Motion may come out the same from other inputs; then what follows from it stays.
+    found, allowed = made(), everything_from(first)
+    assert found[first] == allowed[first]
+    assert found.keys() <= allowed.keys()
+    assert vfx("run", shot_file).exit_code == 0
+    assert made() == {}
+
+
+@pytest.mark.parametrize("old, new", [
+    ("[sim]", "# a comment\n[sim]"),
+    ("[materials.glass]", "[materials.unused]\ndensity = 1.0\n[materials.glass]"),
+    ("seed = 1", "seed = 1\nhorizon = 3.0"),
+    ("[floor]", "[floor]"),
+])
+def test_a_change_without_meaning_remakes_nothing(
+    shot_file: Path, vfx, old: str, new: str
+) -> None:
+    vfx("run", shot_file)
+    made()
+    shot_file.write_text(SHOT.replace(old, new))
+    assert vfx("run", shot_file, "--threads", 1).exit_code == 0
+    assert made() == {}
+
+
+def test_a_longer_shot_keeps_the_frames_it_has(shot_file: Path, vfx) -> None:
+    vfx("run", shot_file)
+    made()
+    shot_file.write_text(SHOT.replace("1001-1006", "1001-1008"))
+    assert vfx("run", shot_file).exit_code == 0
+    assert made() == {name: [1007, 1008] for name in ("sim", "align", "render")}
+
+
+def test_a_changed_environment_file_remakes_the_frames(shot_file: Path, vfx) -> None:
+    environment = shot_file.parent / "sky.exr"
+    environment.write_bytes(bytes(24))
+    shot_file.write_text(SHOT.replace("[light]", "[light]\nenvironment = 'sky.exr'"))
+    vfx("run", shot_file)
+    made()
+    environment.write_bytes(bytes(20) + b"\x00\x00\x80\x3f")
+    assert vfx("run", shot_file).exit_code == 0
+    assert made() == everything_from("render")
+
+
+def test_frames_are_made_as_asked_and_sim_through_the_last(shot_file: Path, vfx) -> None:
+    assert vfx("run", shot_file, "--frames", "1002-1004x2").exit_code == 0
+    assert made() == {"geometry": [0], "sim": [1001, 1002, 1003, 1004],
+                      "align": [1002, 1004], "render": [1002, 1004]}
+    table = vfx("status", shot_file).output
+    assert "1002,1004" in table
+    assert "1005-1006" in table
+
+
+def test_force_makes_again_what_is_done(shot_file: Path, vfx) -> None:
+    vfx("run", shot_file)
+    made()
+    before = contents(Path("work/plate/sim"))
+    assert vfx("stage", "render", shot_file, "--frames", 1003, "--force").exit_code == 0
+    assert made() == {"render": [1003]}
+    assert vfx("stage", "sim", shot_file, "--force").exit_code == 0
+    assert made() == {"sim": list(FRAMES)}
+    assert contents(Path("work/plate/sim")) == before
+
+
+def test_dry_run_writes_nothing_and_shows_the_commands(shot_file: Path, vfx) -> None:
+    result = vfx("run", shot_file, "--dry-run", "--frames", "1001-1003")
+    assert result.exit_code == 0
+    assert f"vfx stage sim {shot_file} --frames 1001-1003" in result.output
+    assert not Path("work").exists()
+    assert made() == {}
+
+
+@pytest.mark.parametrize("name, stage", [
+    ("geometry/solid.npz", "geometry"), ("sim/frame.1004.npz", "sim"),
+    ("align/frame.1004.npz", "align"), ("render/plate.1004.exr", "render")])
+@pytest.mark.parametrize("harm", ["truncate", "flip", "remove"])
+def test_a_damaged_file_is_noticed_said_and_remade(
+    shot_file: Path, vfx, name: str, stage: str, harm: str
+) -> None:
+    vfx("run", shot_file)
+    made()
+    before = contents(Path("work"))
+    path = Path("work/plate") / name
+    data = bytearray(path.read_bytes())
+    if harm == "remove":
+        path.unlink()
+    else:
+        data[len(data) // 2] ^= 255
+        path.write_bytes(data if harm == "flip" else data[: len(data) // 2])
+    result = vfx("run", shot_file)
+    assert result.exit_code == 0
+    assert list(made()) == [stage], "its result is the same, so nothing follows from it"
+    if harm != "remove":
+        assert f"{name} is damaged" in result.output
+    after = contents(Path("work"))
+    assert {name: after[name] for name in before} == before
+
+
+def test_a_damaged_manifest_is_said_and_its_stage_remade(shot_file: Path, vfx) -> None:
+    vfx("run", shot_file)
+    made()
+    (Path("work/plate/align/manifest.json")).write_text("{")
+    result = vfx("run", shot_file)
+    assert result.exit_code == 0
+    assert "manifest is damaged" in result.output
+    assert made() == {"align": list(FRAMES)}
+
+
+def test_a_frame_tells_by_its_own_header_that_it_is_done(shot_file: Path, vfx) -> None:
+    vfx("run", shot_file)
+    made()
+    Path("work/plate/render/manifest.json").unlink()
+    assert vfx("run", shot_file).exit_code == 0
+    assert made() == {}
+
+
+def test_manifests_say_what_was_made_from_what_and_where(shot_file: Path, vfx) -> None:
+    vfx("run", shot_file)
+    manifest = json.loads(Path("work/plate/sim/manifest.json").read_text())
+    assert manifest["stage"] == "sim"
+    entry = manifest["files"]["frame.1001.npz"]
+    assert entry["device"] == "stand-in"
+    assert entry["size"] == Path("work/plate/sim/frame.1001.npz").stat().st_size
+
+
+def test_missing_upstream_gives_the_command_to_run(shot_file: Path, vfx) -> None:
+    result = vfx("stage", "sim", shot_file)
+    assert result.exit_code == 3
+    assert f"vfx stage geometry {shot_file}" in result.output
+    assert not Path("work").exists()
+    vfx("run", shot_file, "--frames", "1001-1003")
+    result = vfx("stage", "render", shot_file, "--frames", "1005")
+    assert result.exit_code == 3
+    assert f"vfx stage sim {shot_file} --frames 1004-1005" in result.output
+
+
+def test_a_frame_that_fails_names_the_command_and_the_others_are_made(
+    shot_file: Path, vfx
+) -> None:
+    shot_file.write_text(SHOT.replace("exposure = 0.0", "exposure = -9.0"))
+    result = vfx("run", shot_file, "--device", "cpu")
+    assert result.exit_code == 1
+    assert "render 1003: RuntimeError: the tree has a hole" in result.output
+    assert f"vfx stage render {shot_file} --frames 1003 --device cpu" in result.output
+    assert made()["render"] == [1001, 1002, 1004, 1005, 1006]
+
+
+def test_clean_removes_a_stage_and_what_follows_but_nothing_else(shot_file: Path, vfx) -> None:
+    vfx("run", shot_file)
+    made()
+    note = Path("work/plate/render/notes.txt")
+    note.write_text("mine")
+    assert vfx("clean", shot_file, "--stage", "align").exit_code == 0
+    assert note.exists()
+    left = set(contents(Path("work/plate")))
+    assert "sim/frame.1001.npz" in left
+    assert not any(name.startswith(("align", "review")) for name in left)
+    assert {name for name in left if name.startswith("render")} == {"render/notes.txt"}
+    assert vfx("run", shot_file).exit_code == 0
+    assert made() == everything_from("align")

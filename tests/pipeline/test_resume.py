@@ -1,0 +1,148 @@
+"""A simulation goes on where it was, bit for bit, whatever ended it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import stand_ins
+from stand_ins import MADE, SHOT
+
+from vfx.pipeline import stage_sim
+from vfx.pipeline.checkpoint import CheckpointPair
+
+SCRIPT = str(Path(stand_ins.__file__))
+
+
+def frames_of(folder: Path) -> dict[str, bytes]:
+    names = [*sorted(folder.glob("sim/frame.*.npz")), folder / "sim/diagnostics.csv"]
+    return {path.name: path.read_bytes() for path in names}
+
+
+def start(shot: Path, *words: str, pause: str = "0.01") -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, SCRIPT, "stage", "sim", str(shot), *words],
+        env={**os.environ, "STAND_IN_PAUSE": pause},
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+def wait_for(path: Path, process: subprocess.Popen[bytes]) -> None:
+    while not path.exists():
+        assert process.poll() is None, process.stdout and process.stdout.read()
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("number, code", [
+    (signal.SIGKILL, -9), (signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_stopped_run_resumes_to_the_same_bits(
+    shot_file: Path, vfx, number: signal.Signals, code: int
+) -> None:
+    assert vfx("stage", "geometry", shot_file, "--work", "whole").exit_code == 0
+    assert vfx("stage", "sim", shot_file, "--work", "whole").exit_code == 0
+    vfx("stage", "geometry", shot_file, "--work", "parts")
+    process = start(shot_file, "--work", "parts")
+    wait_for(Path("parts/sim/frame.1003.npz"), process)
+    time.sleep(0.1)
+    process.send_signal(number)
+    output = process.communicate()[0].decode()
+    assert process.returncode == code, output
+    assert "Traceback" not in output
+    MADE.clear()
+    result = vfx("stage", "sim", shot_file, "--work", "parts")
+    assert result.exit_code == 0
+    assert "going on from a checkpoint" in result.output
+    assert ("sim", 1002) not in MADE
+    assert frames_of(Path("parts")) == frames_of(Path("whole"))
+
+
+def test_two_processes_do_not_simulate_in_one_folder(shot_file: Path, vfx) -> None:
+    vfx("stage", "geometry", shot_file)
+    process = start(shot_file)
+    wait_for(Path("work/plate/sim/frame.1001.npz"), process)
+    result = vfx("stage", "sim", shot_file)
+    assert result.exit_code == 3
+    assert "another process" in result.output
+    process.terminate()
+    process.communicate()
+    assert process.returncode == 143
+
+
+@pytest.mark.parametrize("n_damaged", [1, 2])
+def test_a_damaged_checkpoint_is_said_and_done_without(
+    shot_file: Path, vfx, n_damaged: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stage_sim, "_CHECKPOINT_SECONDS", (-1.0, -1.0))
+    vfx("run", shot_file, "--work", "whole")
+    vfx("run", shot_file, "--work", "parts", "--frames", "1001-1003")
+    for name in ("checkpoint.a.npz", "checkpoint.b.npz")[:n_damaged]:
+        path = Path("parts/sim") / name
+        path.write_bytes(path.read_bytes()[:-50])
+    MADE.clear()
+    result = vfx("stage", "sim", shot_file, "--work", "parts")
+    assert result.exit_code == 0
+    assert "is damaged; going on without it" in result.output
+    assert ("going on from a checkpoint" in result.output) == (n_damaged == 1)
+    assert frames_of(Path("parts")) == frames_of(Path("whole"))
+
+
+def test_more_frames_go_on_from_the_end(shot_file: Path, vfx) -> None:
+    vfx("stage", "geometry", shot_file, "--work", "whole")
+    vfx("stage", "sim", shot_file, "--work", "whole")
+    vfx("stage", "geometry", shot_file, "--work", "parts")
+    for last in ("1002", "1003", "1006"):
+        MADE.clear()
+        assert vfx("stage", "sim", shot_file, "--work", "parts", "--frames", last).exit_code == 0
+        assert MADE[-1] == ("sim", int(last))
+        assert ("sim", int(last) - 4) not in MADE
+    assert frames_of(Path("parts")) == frames_of(Path("whole"))
+
+
+def test_other_settings_leave_no_frame_or_checkpoint_behind(shot_file: Path, vfx) -> None:
+    vfx("run", shot_file)
+    changed = SHOT.replace("[sim]", "[sim]\ngravity = [0, 5.0, 0]")
+    shot_file.write_text(changed)
+    result = vfx("stage", "sim", shot_file, "--frames", "1001-1002")
+    assert result.exit_code == 0
+    assert "1001-1006 were made from other settings" in result.output
+    assert sorted(path.name for path in Path("work/plate/sim").glob("frame.*")) == [
+        "frame.1001.npz", "frame.1002.npz"]
+    vfx("run", shot_file, "--work", "fresh")
+    vfx("run", shot_file)
+    assert frames_of(Path("work/plate")) == frames_of(Path("fresh"))
+
+
+def test_a_run_that_blows_up_says_where_and_how_to_go_on(shot_file: Path, vfx) -> None:
+    shot_file.write_text(SHOT.replace("[sim]", "[sim]\ngravity = [0, -400.0, 0]"))
+    vfx("stage", "geometry", shot_file)
+    result = vfx("stage", "sim", shot_file)
+    assert result.exit_code == 1
+    assert "the energy runs away" in result.output
+    assert f"vfx stage sim {shot_file}" in result.output
+
+
+def test_diagnostics_have_each_step_once_in_order(shot_file: Path, vfx) -> None:
+    vfx("stage", "geometry", shot_file)
+    for frames in ("1002", "1006"):
+        vfx("stage", "sim", shot_file, "--frames", frames)
+    rows = Path("work/plate/sim/diagnostics.csv").read_text().splitlines()
+    assert rows[0] == "step,time,kinetic_energy"
+    steps = [int(row.split(",")[0]) for row in rows[1:]]
+    assert steps == sorted(set(steps))
+    assert {0, 25, 50, 75, 100, 125} <= set(steps)
+
+
+def test_the_older_checkpoint_is_replaced(tmp_path: Path) -> None:
+    pair = CheckpointPair(tmp_path, "f")
+    for step in (10, 20, 30):
+        pair.save(step, {"x": np.array([step])})
+    found = CheckpointPair(tmp_path, "f").newest(until=30)
+    assert found is not None and (found.step, found.state["x"][0]) == (30, 30)
+    older = CheckpointPair(tmp_path, "f").newest(until=29)
+    assert older is not None and older.step == 20
+    assert CheckpointPair(tmp_path, "other").newest(until=100) is None

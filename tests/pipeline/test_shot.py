@@ -1,0 +1,182 @@
+"""Shot files: every mistake is named, and no text makes the reader fail in any other way."""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from stand_ins import SHOT
+
+from vfx.pipeline.errors import ShotError
+from vfx.pipeline.shot import LISTS, SECTIONS, load_shot
+from vfx.pipeline.validate import Complaints, read_section
+
+any_file = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None,
+                    max_examples=60)
+plain_values = st.one_of(
+    st.booleans(), st.integers(), st.floats(), st.text(max_size=8), st.just({}),
+    st.lists(st.one_of(st.integers(), st.floats(), st.text(max_size=3)), max_size=4))
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "a.toml"
+    path.write_text(text)
+    return path
+
+
+def refusal(folder: Path, text: str) -> str:
+    with pytest.raises(ShotError) as caught:
+        load_shot(write(folder, text))
+    return str(caught.value)
+
+
+def test_a_shot_becomes_its_sections(shot_file: Path) -> None:
+    shot = load_shot(shot_file)
+    assert (shot.name, shot.first_frame, shot.last_frame) == ("plate", 1001, 1006)
+    assert shot.bodies[0].cells == (4, 2, 1)
+    assert shot.looks["glass"].specular == 0.1
+    assert shot.step_of(1003) == 50
+    assert isinstance(shot.film.resolution, tuple)
+
+
+def test_every_default_satisfies_its_own_rule() -> None:
+    for name, cls in {**SECTIONS, **LISTS}.items():
+        required = {"material": "glass", "cells": [1, 1, 1], "position": [0, 0, 0],
+                    "velocity": [0, 0, 0]}
+        names = {field.name for field in dataclasses.fields(cls)
+                 if field.default is dataclasses.MISSING}
+        complaints = Complaints()
+        section = read_section(cls, {key: required[key] for key in names}, name, complaints)
+        assert section is not None, complaints.lines
+        for field in dataclasses.fields(cls):
+            rule = field.metadata["rule"]
+            assert rule.complaint(getattr(section, field.name)) is None, f"{name}.{field.name}"
+
+
+@any_file
+@given(data=st.data())
+def test_a_misspelt_key_is_always_named_with_the_right_one(data: st.DataObject) -> None:
+    section = data.draw(st.sampled_from(sorted(SECTIONS)))
+    known = [field.name for field in dataclasses.fields(SECTIONS[section])]
+    key = data.draw(st.sampled_from([name for name in known if len(name) > 3]))
+    at = data.draw(st.integers(1, len(key) - 1))
+    misspelt = key[:at] + key[at + 1:]
+    complaints = Complaints()
+    assert read_section(SECTIONS[section], {misspelt: 1}, section, complaints) is None
+    assert complaints.lines[0].startswith(f"{section}.{misspelt}: unknown key; did you mean '")
+
+
+@any_file
+@given(section=st.sampled_from(sorted(SECTIONS)), value=plain_values, data=st.data())
+def test_any_value_is_taken_or_refused_by_name(
+    section: str, value: object, data: st.DataObject
+) -> None:
+    field = data.draw(st.sampled_from(dataclasses.fields(SECTIONS[section])))
+    complaints = Complaints()
+    read = read_section(SECTIONS[section], {field.name: value}, section, complaints)
+    if read is None:
+        assert complaints.lines[0].startswith(f"{section}.{field.name}: found ")
+    else:
+        assert field.metadata["rule"].complaint(getattr(read, field.name)) is None
+
+
+@any_file
+@given(text=st.text(max_size=200))
+def test_any_text_is_refused_with_sentences(tmp_path: Path, text: str) -> None:
+    message = refusal(tmp_path, text.encode("utf-8", "replace").decode())
+    assert all(line.startswith(str(tmp_path)) for line in message.split("\n") if line)
+
+
+@pytest.mark.parametrize("change, complaint", [
+    ("[sim]\nhorizn = 3.0", "sim.horizn: unknown key; did you mean 'horizon'?"),
+    ("[sim]\nfps = 24", "sim.fps: unknown key; it belongs in [time]"),
+    ("[smi]\nseed = 1", "smi: unknown key; did you mean 'sim'?"),
+    ("[sim]\nhorizon = '3'", "sim.horizon: found '3', but it must be a number"),
+    ("[sim]\nhorizon = true", "sim.horizon: found true, but it must be a number"),
+    ("[sim]\nseed = 1.5", "sim.seed: found 1.5, but it must be a whole number"),
+    ("[sim]\nhorizon = 0.5", "sim.horizon: found 0.5, but it must be at least 1"),
+    ("[sim]\nhorizon = nan", "sim.horizon: found nan, but it must be a finite number"),
+    ("[sim]\ngravity = [0, inf, 0]", "sim.gravity: found [0, inf, 0]"),
+    ("[sim]\ngravity = [0, 1]", "must be a list of 3 numbers"),
+    ("[sim]\ntimestep = -1e-7", "sim.timestep: found -1e-07, but it must be above 0"),
+    ("[sim]\ntimestep = 'atuo'", "sim.timestep: found 'atuo', but it must be a number"),
+    ("[render]\ncolor_space = 'aces'", "did you mean 'acescg'?"),
+    ("[time]\nsteps_per_frame = 5\ntime_scale = 1.0", "keep one of them"),
+    ("[light]\nkey_direction = [0, 0, 0]", "light.key_direction: is zero"),
+    ("[camera]\nup = [0, 0, 0]", "camera.up"),
+    ("sim = 3", "sim: found 3, but this is a section"),
+    ("bodies = 3", "bodies: is a list"),
+    ("[floor]\nenabled = 1", "floor.enabled: found 1, but it must be true or false"),
+    ("[shot]\nframes = '1001:1010'", "shot.frames"),
+    ("[shot]\nname = '../../evil'", "must be a plain word"),
+    ("[shot]\nname = '/etc/passwd'", "must be a plain word"),
+    ("[shot]\nname = 'a b'", "must be a plain word"),
+])
+def test_a_mistake_is_named_with_its_place_and_the_way_out(
+    tmp_path: Path, change: str, complaint: str
+) -> None:
+    if change.startswith("bodies"):
+        text = change
+    else:
+        text = change + "\n[[bodies]]\nmaterial = 'glass'\ncells = [1, 1, 1]\n[materials.glass]\n"
+    message = refusal(tmp_path, text)
+    assert complaint in message
+    assert message.startswith(f"{tmp_path / 'a.toml'}: ")
+
+
+def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
+    text = SHOT.replace("seed = 1", "sede = 1\nhorizon = -1").replace("8, 6", "0, 6")
+    lines = refusal(tmp_path, text).split("\n")
+    assert len(lines) == 3
+
+
+@pytest.mark.parametrize("change", [
+    "", "[[bodies]]\nmaterial = 'glas'\ncells = [1, 1, 1]\n[materials.glass]",
+    "bodies = []", "[[bodies]]\nmaterial = 'glass'\ncells = [0, 1, 1]\n[materials.glass]",
+    "[[bodies]]\ncells = [1, 1, 1]", "[materials]\nglass = 3",
+    2 * "[[bodies]]\nname = 'a'\nmaterial = 'g'\ncells = [1, 1, 1]\n" + "[materials.g]",
+])
+def test_bodies_that_cannot_be_are_refused(tmp_path: Path, change: str) -> None:
+    assert "bodies" in refusal(tmp_path, change)
+
+
+def test_invalid_toml_names_the_line(tmp_path: Path) -> None:
+    assert f"{tmp_path / 'a.toml'}:2: not valid TOML" in refusal(tmp_path, "[shot]\nframes = \n")
+    assert "UTF-8" in refusal_bytes(tmp_path, b"\xff\xfe")
+    assert "nested" in refusal(tmp_path, "a = " + "[" * 100_000)
+
+
+def refusal_bytes(folder: Path, data: bytes) -> str:
+    path = folder / "b.toml"
+    path.write_bytes(data)
+    with pytest.raises(ShotError) as caught:
+        load_shot(path)
+    return str(caught.value)
+
+
+def test_real_time_sets_the_steps_of_a_frame(shot_file: Path) -> None:
+    text = SHOT.replace("steps_per_frame = 25", "time_scale = 1.0")
+    assert load_shot(write(shot_file.parent, text)).steps_per_frame == 349525
+    message = refusal(shot_file.parent, text.replace("1.0", "1e-9"))
+    assert "time.time_scale" in message
+
+
+def test_auto_takes_the_largest_safe_power_of_two(shot_file: Path) -> None:
+    text = SHOT.replace("seed = 1", "timestep = 'auto'")
+    assert load_shot(write(shot_file.parent, text)).solver.timestep == 2.0**-23
+
+
+def test_the_examples_are_valid_and_commented(shot_file: Path) -> None:
+    from vfx.pipeline.templates import FOLDER, list_templates
+
+    assert {"glass", "glass_small"} <= set(list_templates())
+    for name in list_templates():
+        path = FOLDER / f"{name}.toml"
+        shot = load_shot(path)
+        assert shot.name == name
+        assert "name" not in tomllib.loads(path.read_text())["shot"]
+        assert path.read_text().count("#") > 10
