@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-import math
 import os
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 
 from vfx.pipeline.errors import ShotError, StorageError
 from vfx.pipeline.shot import Shot
+from vfx.sim.plan import Plan, make_plan
 
 _SOLID_BYTES = 80            # of a particle in geometry/solid.npz, its three edges included
 _FRAME_BYTES = 64            # of a particle in a frame of sim; in one of align it is less
 _CHECKPOINT_BYTES = 512      # of a particle in both checkpoints
 _PIXEL_BYTES = 64            # of a pixel in a frame: all channels, before compression
 _RENDER_BYTES = 192          # of a pixel in memory while its frame is rendered
-
-
-@dataclass(frozen=True)
-class Needs:
-    """What the simulation of a shot takes. ``stable_timestep`` has its safety margin in it."""
-
-    particles: int
-    bonds: int
-    bytes: int               # memory [bytes]
-    stable_timestep: float   # [s]
 
 
 def check_geometry(shot: Shot, available: int) -> int:
@@ -41,43 +30,25 @@ def check_geometry(shot: Shot, available: int) -> int:
     return needed
 
 
-def plan_needs(shot: Shot, available: int) -> Needs:
+def plan_needs(shot: Shot, available: int) -> Plan:
     """Return what the simulation needs; refuse bodies that cannot even be built."""
-    from vfx.sim.simulate import plan
-
-    least = check_geometry(shot, available)
-    try:
-        figures = plan(shot.bodies, shot.materials, shot.solver, shot.projectiles)
-    except ValueError as error:
-        raise ShotError(f"{shot.path}: sim: {error}") from None
-    return Needs(
-        particles=int(figures["particles"]), bonds=int(figures["bonds"]),
-        bytes=max(int(figures["bytes"]), least),
-        stable_timestep=float(figures["stable_timestep"]))
+    check_geometry(shot, available)
+    return make_plan(shot.bodies, shot.materials, shot.solver, shot.projectiles)
 
 
-def check_physics(shot: Shot, available: int) -> Needs:
+def check_physics(shot: Shot, available: int) -> Plan:
     """Return what the simulation needs, or raise ShotError if it cannot run as it stands."""
-    needs = plan_needs(shot, available)
-    _check_memory(shot, needs.bytes, available)
-    found = shot.solver.timestep
-    if found > needs.stable_timestep:
-        raise ShotError(
-            f"{shot.path}: sim.timestep: found {found:.4g} s, but steps above "
-            f"{needs.stable_timestep:.4g} s are unstable for these materials, spacings and "
-            f'horizon; write timestep = "auto" (it takes '
-            f"{power_of_two_below(needs.stable_timestep):.6g} s)")
-    return needs
+    plan = plan_needs(shot, available)
+    _check_memory(shot, plan.memory, available)
+    complaint = plan.complaint(shot.solver.timestep)
+    if complaint is not None:
+        raise ShotError(f"{shot.path}: sim.timestep: {complaint}")
+    return plan
 
 
 def safe_timestep(shot: Shot) -> float:
     """Return the largest power of two [s] that is a stable time step of the shot."""
-    return power_of_two_below(plan_needs(shot, host_memory()).stable_timestep)
-
-
-def power_of_two_below(value: float) -> float:
-    """Return the largest power of two that is not above ``value``."""
-    return math.ldexp(1.0, math.frexp(value)[1] - 1)
+    return plan_needs(shot, host_memory()).auto_step
 
 
 def check_film(shot: Shot, available: int) -> None:

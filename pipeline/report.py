@@ -65,10 +65,14 @@ def check_report(work: Work) -> tuple[list[str], list[PipelineError]]:
         f"{shot.film.color_space}, environment '{shot.light.environment}'",
     ]
     try:
-        needs = check_physics(shot, host_memory())
-        lines.insert(2, f"sim         about {needs.bonds} bonds, {as_size(needs.bytes)} of memory "
-                        f"({as_size(host_memory())} available); steps are stable up to "
-                        f"{needs.stable_timestep:.4g} s")
+        plan = check_physics(shot, host_memory())
+        lines[2:2] = [
+            f"  {body.name:<10}lambda {body.length_scale:.4g} m, horizon {body.horizon:.4g} m, "
+            f"bonds break at a stretch of {body.strain_limit:.3g}" for body in plan.bodies]
+        lines.insert(2 + len(plan.bodies), (
+            f"sim         at most {plan.n_bonds} bonds, about {as_size(plan.memory)} of memory "
+            f"({as_size(host_memory())} available); steps are stable up to "
+            f"{plan.stable_step:.4g} s"))
     except PipelineError as error:
         problems.append(error)
     needed = sum(disk_needs(shot, stage.name, len(shot.frames)) for stage in STAGES)

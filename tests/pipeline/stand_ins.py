@@ -112,11 +112,6 @@ class Simulation:
         return {"time": float(self.step), "kinetic_energy": float(self._x.sum())}
 
 
-def plan(bodies, materials, solver, projectiles):
-    n = sum(int(np.prod(body.cells)) for body in bodies)
-    return {"particles": n, "bonds": 10 * n, "bytes": 1000 * n, "stable_timestep": 1.5e-7}
-
-
 def build_lineage(solid, broken, first_frame):
     frames = [frame for frame, _ in broken]
     zero = np.zeros(0, np.int32)
@@ -185,7 +180,7 @@ MODULES = {
     "vfx.geometry.grid": ("check_bodies", "solid_bytes", "build_solid", "grid_faces"),
     "vfx.geometry.lineage": ("build_lineage",),
     "vfx.geometry.align": ("align_frame",),
-    "vfx.sim.simulate": ("Simulation", "Unstable", "plan"),
+    "vfx.sim.simulate": ("Simulation", "Unstable"),
     "vfx.raytrace.environment": ("load_environment",),
     "vfx.raytrace.exr": ("read_exr", "write_exr"),
     "vfx.raytrace.camera": ("frame_header",),
