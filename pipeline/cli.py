@@ -82,7 +82,7 @@ def run_options(command: Command) -> Command:
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(doctor_report.package_version(), prog_name="vfx")
 def main() -> None:
-    r"""Break things: from a shot file to OpenEXR frames.
+    """Break things: from a shot file to OpenEXR frames.
 
     Four stages read and write files in a work folder: geometry divides the bodies into
     elements, sim breaks them, align finds the pieces and their motion, render makes the
@@ -110,7 +110,7 @@ def main() -> None:
 @ends_in_sentences
 def stage(name: str, shot: Path, frames: str | None, device: str, work: Path | None, force: bool,
           dry_run: bool, threads: int | None) -> None:
-    r"""Run one stage of SHOT: geometry, sim, align or render.
+    """Run one stage of SHOT: geometry, sim, align or render.
 
     \b
     Examples:
@@ -127,7 +127,7 @@ def stage(name: str, shot: Path, frames: str | None, device: str, work: Path | N
 @ends_in_sentences
 def run(shot: Path, frames: str | None, device: str, work: Path | None, force: bool,
         dry_run: bool, threads: int | None) -> None:
-    r"""Run all stages of SHOT, then make a contact sheet and a movie.
+    """Run all stages of SHOT, then make a contact sheet and a movie.
 
     \b
     Examples:
@@ -167,7 +167,7 @@ def check(shot: Path, work: Path | None) -> None:
               help=f"The shot to start from: {', '.join(list_templates())}.")
 @ends_in_sentences
 def new(name: str, template: str) -> None:
-    r"""Write NAME.toml, a commented shot file to start from.
+    """Write NAME.toml, a commented shot file to start from.
 
     \b
     Example:

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from vfx.geometry.bodies import Body
-from vfx.sim.contact import FIRST_CAPACITY
 from vfx.sim.material import (
     SAFETY,
     bond_stiffness,
@@ -24,7 +23,7 @@ from vfx.sim.material import (
 from vfx.sim.settings import Material, Projectile, Solver
 
 #: Bytes a particle at the peak of set-up and run: state, lists, hash table, host copies.
-BYTES_A_PARTICLE = 700 + 8 * FIRST_CAPACITY
+BYTES_A_PARTICLE = 732
 #: Bytes a pair of clusters while pairs are found, and how many bonds share one.
 BYTES_A_PAIR, BONDS_A_PAIR = 150, 24
 
