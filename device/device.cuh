@@ -51,6 +51,10 @@ DEVICE lane_d lane_load(const double *p) { return p[lane_index()]; }
 DEVICE void lane_store(double *p, lane_d v) { p[lane_index()] = v; }
 DEVICE void lane_store(float *p, lane_f v) { p[lane_index()] = v; }
 DEVICE void lane_store(int *p, lane_i v) { p[lane_index()] = v; }
+DEVICE float lane_get(lane_f v, int lane)
+{
+    return __shfl_sync(lane_group_mask(), v, lane, LANES);
+}
 DEVICE lane_f lane_splat(float v) { return v; }
 DEVICE lane_i lane_splat(int v) { return v; }
 DEVICE lane_d lane_splat(double v) { return v; }
@@ -135,6 +139,7 @@ DEVICE lane_d lane_load(const double *p) { lane_d v; memcpy(&v, p, sizeof v); re
 DEVICE void lane_store(double *p, lane_d v) { memcpy(p, &v, sizeof v); }
 DEVICE void lane_store(float *p, lane_f v) { memcpy(p, &v, sizeof v); }
 DEVICE void lane_store(int *p, lane_i v) { memcpy(p, &v, sizeof v); }
+DEVICE float lane_get(lane_f v, int lane) { return v[lane]; }
 DEVICE lane_f lane_splat(float v) { return (lane_f){v, v, v, v, v, v, v, v}; }
 DEVICE lane_i lane_splat(int v) { return (lane_i){v, v, v, v, v, v, v, v}; }
 DEVICE lane_d lane_splat(double v) { return (lane_d){v, v, v, v, v, v, v, v}; }
