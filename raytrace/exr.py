@@ -1,0 +1,58 @@
+"""Write and read frames as OpenEXR files.
+
+Colour (R, G, B, A and layers whose channels end so) is half, everything else float; ZIPS, one
+part, as comp programs read fastest. Writing goes exactly to the path given: making it atomic
+is the caller's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import OpenEXR
+
+from vfx.geometry.handoff import Array
+
+COLOR_SUFFIXES = frozenset("RGBA")
+#: The largest finite half: brighter pixels are clamped to it, for an infinity spreads in comp.
+HALF_MAX = 65504.0
+
+
+def write_exr(path: Path, channels: Mapping[str, Array], header: Mapping[str, Any]) -> None:
+    """Write ``channels`` (name -> (h, w) array) and ``header`` attributes to ``path``."""
+    attributes: dict[str, Any] = {
+        "compression": OpenEXR.ZIPS_COMPRESSION, "type": OpenEXR.scanlineimage}
+    attributes.update(header)
+    pixels = {name: _stored(name, channel) for name, channel in channels.items()}
+    # The library replaces what is in the dictionaries it gets: these are our own copies.
+    OpenEXR.File(attributes, pixels).write(str(path))
+
+
+def _stored(name: str, channel: Array) -> Array:
+    if name.rpartition(".")[2] in COLOR_SUFFIXES:
+        return np.ascontiguousarray(np.clip(channel, -HALF_MAX, HALF_MAX), np.float16)
+    return np.ascontiguousarray(channel, np.float32)
+
+
+def read_exr(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
+    """Read every pixel of a single-part file: (name -> (h, w) array, header).
+
+    Raises ValueError where the file is damaged or no EXR; a header alone proves nothing,
+    since truncated files still open.
+    """
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"{path}: the image does not exist")
+    try:
+        with OpenEXR.File(str(path), separate_channels=True) as file:
+            channels = {name: np.array(channel.pixels)
+                        for name, channel in file.channels().items()}
+            header = dict(file.header())
+    except Exception as error:  # the library raises many kinds, RuntimeError above all
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise ValueError(f"{path}: the image cannot be read whole, it is truncated, damaged or "
+                         f"no OpenEXR file ({reason}); make or copy it again") from None
+    return channels, header
+

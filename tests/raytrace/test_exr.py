@@ -1,0 +1,79 @@
+"""Frames read back as written, by us and by an independent reader; damage is noticed."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import OpenImageIO
+import pytest
+
+from vfx.raytrace.camera import frame_header
+from vfx.raytrace.exr import read_exr, write_exr
+from vfx.raytrace.settings import Camera, Film
+
+
+@pytest.fixture
+def frame():
+    random = np.random.default_rng(2)
+    names = ["R", "G", "B", "A", "depth.Z", "N.X", "N.Y", "N.Z", "P.X", "P.Y", "P.Z",
+             "fragment.id", "albedo.R", "albedo.G", "albedo.B"]
+    return {name: random.normal(size=(45, 80)).astype(np.float32) for name in names}
+
+
+HEADER = frame_header(Camera(), Film(), Fraction(24000, 1001), 1010)
+
+
+def stored(name, values):
+    return values.astype(np.float16 if name[-1] in "RGBA" else np.float32)
+
+
+def test_openimageio_reads_the_same_pixels(tmp_path, frame):
+    path = tmp_path / "shot.1010.exr"
+    write_exr(path, frame, HEADER | {"vfx/seed": "1234"})
+    image = OpenImageIO.ImageInput.open(str(path))
+    spec = image.spec()
+    pixels = image.read_image("float")
+    for index, name in enumerate(spec.channelnames):
+        assert np.array_equal(pixels[..., index], stored(name, frame[name]).astype(np.float32))
+    assert set(spec.channelnames) == set(frame)
+    assert str(spec.channelformats[spec.channelnames.index("R")]) == "half"
+    assert str(spec.channelformats[spec.channelnames.index("P.Y")]) == "float"
+    assert spec.getattribute("compression") == "zips"
+    assert spec.getattribute("vfx/seed") == "1234"
+    assert np.allclose(spec.getattribute("chromaticities")[:2], (0.713, 0.293))
+    image.close()
+
+
+def test_read_back_is_exact(tmp_path, frame):
+    path = tmp_path / "a.exr"
+    write_exr(path, frame, HEADER)
+    channels, header = read_exr(path)
+    assert set(channels) == set(frame)
+    for name, values in frame.items():
+        assert channels[name].dtype == stored(name, values).dtype
+        assert np.array_equal(channels[name], stored(name, values))
+    assert header["framesPerSecond"] == Fraction(24000, 1001)
+    assert header["colorInteropID"] == "lin_ap1_scene"
+    assert np.array_equal(np.asarray(header["worldToNDC"]), HEADER["worldToNDC"])
+    assert (header["timeCode"].seconds, header["timeCode"].frame) == (42, 2)
+
+
+def test_light_too_bright_for_half_stays_finite(tmp_path):
+    write_exr(tmp_path / "a.exr", {name: np.full((2, 2), 1e6) for name in "RGB"}, {})
+    channels, _ = read_exr(tmp_path / "a.exr")
+    assert (channels["R"] == np.float16(65504.0)).all()
+
+
+@pytest.mark.parametrize("cut", [1, 200, 4000, 20000])
+def test_truncated_frame_is_noticed(tmp_path, frame, cut):
+    path = tmp_path / "a.exr"
+    write_exr(path, frame, HEADER)
+    path.write_bytes(path.read_bytes()[:-cut])
+    with pytest.raises(ValueError, match=r"a\.exr: the image cannot be read whole"):
+        read_exr(path)
+
+
+def test_missing_frame_is_said(tmp_path):
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        read_exr(tmp_path / "no.exr")
