@@ -1,0 +1,1 @@
+"""Built-in environments: data files, and the script that makes them."""
