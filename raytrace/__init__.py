@@ -1,0 +1,1 @@
+"""Solid, fragments, camera and light to a picture: the ray tracer and its EXR files."""

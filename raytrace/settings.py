@@ -29,19 +29,24 @@ class Light:
     environment_rotation: float = setting(0.0, "Turn of the environment about y.", unit="degrees")
     exposure: float = setting(0.0, "Exposure of the picture.", unit="stops")
     key_direction: Vector = setting((-0.5, 1.0, 0.6), "Direction toward the key light.")
-    key_color: Vector = setting((2.0, 1.9, 1.75), "Irradiance of the key light, linear RGB.", at_least=0.0)
+    key_color: Vector = setting(
+        (4.6, 4.2, 3.65), "Irradiance of the key light, linear RGB.", at_least=0.0)
     key_angle: float = setting(
-        2.0, "Angular radius of the key light; soft shadows.", unit="degrees", at_least=0.0, at_most=45.0)
+        2.0, "Angular radius of the key light; soft shadows.", unit="degrees",
+        at_least=0.0, at_most=45.0)
 
 
 @dataclass(frozen=True)
 class Look:
     """How a material looks: diffuse plus normalised Blinn-Phong."""
 
-    albedo: Vector = setting((0.55, 0.72, 0.68), "Diffuse colour, linear RGB.", at_least=0.0, at_most=1.0)
+    albedo: Vector = setting(
+        (0.05, 0.24, 0.25), "Diffuse colour, linear RGB.", at_least=0.0, at_most=1.0)
     fracture_albedo: Vector = setting(
-        (0.80, 0.88, 0.86), "Diffuse colour of broken faces, linear RGB.", at_least=0.0, at_most=1.0)
-    specular: float = setting(0.06, "Specular reflectance at normal incidence.", at_least=0.0, at_most=1.0)
+        (0.66, 0.86, 0.82), "Diffuse colour of broken faces, linear RGB.",
+        at_least=0.0, at_most=1.0)
+    specular: float = setting(
+        0.06, "Specular reflectance at normal incidence.", at_least=0.0, at_most=1.0)
     shininess: float = setting(200.0, "Blinn-Phong exponent.", at_least=1.0, at_most=1e5)
 
 
@@ -50,10 +55,11 @@ class FloorLook:
     """The floor in the picture."""
 
     visible: bool = setting(True, "Whether the floor is in the picture.")
-    albedo: Vector = setting((0.32, 0.30, 0.28), "Colour, linear RGB.", at_least=0.0, at_most=1.0)
+    albedo: Vector = setting(
+        (0.090, 0.087, 0.085), "Colour, linear RGB.", at_least=0.0, at_most=1.0)
     checker: float = setting(0.0, "Size of a checker pattern; 0 for none.", unit="m", at_least=0.0)
-    specular: float = setting(0.04, "Specular reflectance.", at_least=0.0, at_most=1.0)
-    shininess: float = setting(60.0, "Blinn-Phong exponent.", at_least=1.0, at_most=1e5)
+    specular: float = setting(0.06, "Specular reflectance.", at_least=0.0, at_most=1.0)
+    shininess: float = setting(500.0, "Blinn-Phong exponent.", at_least=1.0, at_most=1e5)
 
 
 @dataclass(frozen=True)
