@@ -9,6 +9,9 @@
 #define TILE 8
 // Segments of `filter`, the inverse of the pixel filter's cumulative distribution.
 #define FILTER_SEGMENTS 128
+// Highlights that a reflection shows are at least this wide, and diffuse surfaces do not gather
+// them: few rays would find a narrow one and turn into scattered bright pixels.
+#define WIDE_SHININESS 60.0f
 // The distance written where there is nothing [m].
 #define NO_DEPTH 1e10f
 
@@ -133,9 +136,11 @@ KERNEL void trace_pixels(
                 const float cosine = dot(facing, light);
                 if (has_key && cosine > 0.0f && !is_shadowed(scene, start, light)) {
                     const Vec3 half = normalize(light - direction);
+                    const float exponent = leg == 0 ? shininess : minimum(shininess, WIDE_SHININESS);
                     const Vec3 shine = fresnel(reflectance, shininess, dot(light, half))
-                                       * blinn_phong(shininess, dot(facing, half));
-                    leaving = leaving + cosine * key_irradiance * (diffuse / PI_F + shine);
+                                       * blinn_phong(exponent, dot(facing, half));
+                    leaving = leaving + cosine * key_irradiance
+                              * (leg == 1 ? diffuse / PI_F : diffuse / PI_F + shine);
                 }
                 radiance = radiance + weight * (leaving - leg_sky[leg]);
                 if (leg > 0) continue;
