@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 
 import pytest
 
@@ -18,3 +19,10 @@ def device(request: pytest.FixtureRequest) -> Device:
         if os.environ.get("VFX_REQUIRE_CUDA") == "1":
             pytest.fail(f"VFX_REQUIRE_CUDA=1, but {error}")
         pytest.skip(str(error))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say once, not for every test, what was skipped and why."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    for reason, count in Counter(report.longrepr[2] for report in skipped).items():
+        terminalreporter.write_line(f"{count} x {reason}")

@@ -222,7 +222,7 @@ def test_lists_hold_numpy_names() -> None:
 
 def test_lists_hold_cupys_names() -> None:
     """Where CuPy is installed (it imports without a GPU) its names are the judge."""
-    cupy = pytest.importorskip("cupy")
+    cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
     names = (lists.CUPY_UFUNCS | lists.CUPY_MAKERS | lists.CUPY_JOINERS | lists.CUPY_FUNCTIONS
              | lists.CUPY_NAMES)
     assert {name for name in names if not hasattr(cupy, name)} == set()
