@@ -17,7 +17,8 @@ import numpy as np
 
 from vfx.device import Device, Launch
 from vfx.geometry.handoff import Solid
-from vfx.sim.network import LANES, Network
+from vfx.sim.network import Network
+from vfx.sim.ordering import LANES
 
 #: Extra reach of the candidates, in lambda: below 1/2 an intact grid has none.
 SKIN = 0.45

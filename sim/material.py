@@ -31,7 +31,7 @@ def critical_stretch(material: Material, delta: float) -> float:
 
 def lattice_offsets(horizon: float) -> list[tuple[int, int, int]]:
     """Return the neighbours of a cubic lattice's point within ``horizon`` spacings."""
-    reach = int(math.floor(horizon + 1e-6))
+    reach = math.floor(horizon + 1e-6)
     span = range(-reach, reach + 1)
     return [(x, y, z) for x in span for y in span for z in span
             if 0 < x * x + y * y + z * z <= (horizon * (1 + 1e-6)) ** 2]

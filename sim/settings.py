@@ -1,5 +1,8 @@
-"""What a shot says about the physics. Symbols: K bulk modulus, G fracture energy,
-N horizon in units of the length scale lambda, K_c and K_S as in levine-2014 eqs. 6 and 7."""
+"""What a shot says about the physics.
+
+Symbols: K bulk modulus, G fracture energy, N horizon in units of the length scale lambda,
+K_c and K_S as in levine-2014 eqs. 6 and 7.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +65,8 @@ class Projectile:
     position: Vector = setting(REQUIRED, "Centre at the first frame.", unit="m")
     velocity: Vector = setting(REQUIRED, "Velocity.", unit="m/s")
     stiffness: float = setting(
-        1e15, "K_S of levine-2014 eq. 7, taken as a body-force density.", unit="N/m^5", at_least=0.0)
+        1e15, "K_S of levine-2014 eq. 7, taken as a body-force density.",
+        unit="N/m^5", at_least=0.0)
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,8 @@ from vfx.geometry.handoff import Array, MotionFrame, Solid
 from vfx.sim import scatter
 from vfx.sim.contact import REBUILD_ALL, ContactSearch
 from vfx.sim.material import bond_stiffness, critical_stretch, stable_step
-from vfx.sim.network import LANES, Network, build_network, to_device
+from vfx.sim.network import build_network, to_device
+from vfx.sim.ordering import LANES
 from vfx.sim.settings import Floor, Material, Projectile, Solver, Weakening
 from vfx.sim.weakening import weaken
 

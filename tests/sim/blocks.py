@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+
 from vfx.device import Device
 from vfx.geometry.bodies import Body
 from vfx.geometry.grid import build_solid

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
-from vfx.device import Device
 
 from tests.sim.blocks import GLASS, SPACING, block, lattice, pairwise_force
+from vfx.device import Device
 
 
 def limit_acceleration(horizon: float) -> float:

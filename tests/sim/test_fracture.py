@@ -6,14 +6,14 @@ import dataclasses
 
 import numpy as np
 import pytest
+
+from tests.sim.blocks import GLASS, SPACING, block
 from vfx.device import Device, open_device
 from vfx.geometry.bodies import Body
 from vfx.geometry.grid import build_solid
 from vfx.sim import simulate
 from vfx.sim.settings import Floor, Projectile, Solver, Weakening
 from vfx.sim.simulate import Simulation, Unstable
-
-from tests.sim.blocks import GLASS, SPACING, block
 
 
 def stretched(sim: Simulation, stretch: float) -> np.ndarray:
