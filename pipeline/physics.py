@@ -13,7 +13,7 @@ from vfx.sim.plan import Plan, make_plan
 _SOLID_BYTES = 80            # of a particle in geometry/solid.npz, its three edges included
 _FRAME_BYTES = 64            # of a particle in a frame of sim; in one of align it is less
 _CHECKPOINT_BYTES = 512      # of a particle in both checkpoints
-_PIXEL_BYTES = 64            # of a pixel in a frame: all channels, before compression
+_PIXEL_BYTES = 24            # of a pixel in a frame: all channels, compressed, with a margin
 _RENDER_BYTES = 192          # of a pixel in memory while its frame is rendered
 
 
