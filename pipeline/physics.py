@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 from pathlib import Path
@@ -33,7 +34,15 @@ def check_geometry(shot: Shot, available: int) -> int:
 def plan_needs(shot: Shot, available: int) -> Plan:
     """Return what the simulation needs; refuse bodies that cannot even be built."""
     check_geometry(shot, available)
-    return make_plan(shot.bodies, shot.materials, shot.solver, shot.projectiles)
+    try:
+        plan = make_plan(shot.bodies, shot.materials, shot.solver, shot.projectiles)
+        is_real = 0.0 < plan.auto_step < math.inf
+    except (ArithmeticError, ValueError):
+        is_real = False
+    if not is_real:
+        raise ShotError(f"{shot.path}: materials and bodies: density, moduli, stiffnesses or "
+                        "spacing are beyond any that a time step can be worked out for")
+    return plan
 
 
 def check_physics(shot: Shot, available: int) -> Plan:
