@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 from pathlib import Path
@@ -13,7 +14,7 @@ from vfx.sim.plan import Plan, make_plan
 _SOLID_BYTES = 80            # of a particle in geometry/solid.npz, its three edges included
 _FRAME_BYTES = 64            # of a particle in a frame of sim; in one of align it is less
 _CHECKPOINT_BYTES = 512      # of a particle in both checkpoints
-_PIXEL_BYTES = 64            # of a pixel in a frame: all channels, before compression
+_PIXEL_BYTES = 24            # of a pixel in a frame: all channels, compressed, with a margin
 _RENDER_BYTES = 192          # of a pixel in memory while its frame is rendered
 
 
@@ -33,7 +34,15 @@ def check_geometry(shot: Shot, available: int) -> int:
 def plan_needs(shot: Shot, available: int) -> Plan:
     """Return what the simulation needs; refuse bodies that cannot even be built."""
     check_geometry(shot, available)
-    return make_plan(shot.bodies, shot.materials, shot.solver, shot.projectiles)
+    try:
+        plan = make_plan(shot.bodies, shot.materials, shot.solver, shot.projectiles)
+        is_real = 0.0 < plan.auto_step < math.inf
+    except (ArithmeticError, ValueError):
+        is_real = False
+    if not is_real:
+        raise ShotError(f"{shot.path}: materials and bodies: density, moduli, stiffnesses or "
+                        "spacing are beyond any that a time step can be worked out for")
+    return plan
 
 
 def check_physics(shot: Shot, available: int) -> Plan:

@@ -98,7 +98,7 @@ def write_movie(path: Path, frames: Iterable[Path], fps: float, color_space: str
     try:
         publish(path, lambda temporary: _encode(temporary, frames, fps, color_space))
     except (OSError, RuntimeError) as error:
-        return f"no movie: ffmpeg failed: {str(error).strip().splitlines()[-1:] or ['']}"
+        return f"no movie: ffmpeg failed: {' '.join(str(error).split())}"
     return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from vfx.pipeline.cache import Published, file_hash, is_intact
+from vfx.pipeline.cache import Published, file_hash, is_intact, remove_leftovers
 from vfx.pipeline.manifest import Entry, State, read_manifest, update_manifest
 from vfx.pipeline.preview import write_contact_sheet, write_movie
 from vfx.pipeline.stages import STAGE
@@ -27,6 +27,7 @@ def make_review(work: Work) -> list[str]:
     if not frames:
         return ["review: no frame is rendered yet"]
     folder = work.folder / FOLDER
+    remove_leftovers(folder)
     sheet, movie = (folder / f"{work.shot.name}{suffix}" for suffix in (".png", ".mp4"))
     fingerprint = _fingerprint(work, [path for _, path in frames])
     listed = read_manifest(folder, FOLDER, _VERSION).files

@@ -72,16 +72,14 @@ class Work:
         entry = self.manifest(stage).files.get(path.name)
         if wanted is None:
             return State.STALE
-        if entry is not None and entry.fingerprint == wanted and self._is_intact(path, entry):
-            return State.DONE
-        if stage.recognise is not None:
-            try:
-                return State.DONE if stage.recognise(path) == wanted else State.STALE
-            except DamagedFile:
-                return State.DAMAGED
-        if entry is None or entry.fingerprint != wanted:
+        if entry is not None and entry.fingerprint == wanted:
+            return State.DONE if self._is_intact(path, entry) else State.DAMAGED
+        if stage.recognise is None:
             return State.STALE
-        return State.DAMAGED
+        try:
+            return State.DONE if stage.recognise(path) == wanted else State.STALE
+        except DamagedFile:
+            return State.DAMAGED
 
     def states(self, stage: Stage, frames: Iterable[int]) -> dict[int, State]:
         """Return the states of a stage's results by frame (of its one result: by the first)."""

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from vfx.pipeline.cli import main
+
 sys.path.insert(0, str(Path(__file__).parent))
 
 Run = Callable[..., Result]
@@ -29,8 +31,6 @@ def shot_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def vfx() -> Run:
     """The command line as a function: vfx("run", path).exit_code, .output."""
-    from vfx.pipeline.cli import main
-
     def run(*words: object) -> Result:
         result = CliRunner().invoke(main, [str(word) for word in words])
         if result.exception is not None and not isinstance(result.exception, SystemExit):

@@ -224,9 +224,9 @@ def install(set_module=sys.modules.__setitem__) -> None:
 
 
 if __name__ == "__main__":
-    install()
     from vfx.pipeline import stage_sim
     from vfx.pipeline.cli import main
 
+    install()
     stage_sim._CHECKPOINT_SECONDS = (-1.0, -1.0)
     main()

@@ -122,7 +122,7 @@ def test_an_unusable_environment_is_refused_before_anything_is_written(
 
 
 @pytest.mark.parametrize("text, words", [
-    ("timestep = 1e-3", "sim.timestep: found 0.001 s, but steps above"),
+    ("timestep = 1e-3", "sim.timestep: 0.001 s is above the stable step"),
     ("horizon = 0.5", "sim.horizon: found 0.5"),
 ])
 def test_unstable_physics_is_refused_before_anything_is_written(
