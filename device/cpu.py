@@ -173,6 +173,9 @@ def load_library(isa: str) -> ctypes.CDLL:
         built = ", ".join(sorted(p.stem.removeprefix("kernels_") for p in LIBRARIES.glob("*.so")))
         raise DeviceError(f"no kernel library for the instruction set {isa!r} (built: "
                           f"{built or 'none'}); reinstall the package, or unset VFX_ISA")
+    # Idle threads spin some tens of microseconds, enough to bridge two kernels, and then sleep:
+    # the default of milliseconds takes the cores from everybody else on a shared machine.
+    os.environ.setdefault("GOMP_SPINCOUNT", "20000")
     library = ctypes.CDLL(str(path))
     library.vfx_run.restype = ctypes.c_longlong
     return library
