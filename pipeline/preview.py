@@ -35,9 +35,9 @@ _BACKGROUND = (22, 22, 24)
 
 def display_pixels(radiance: Pixels, color_space: str) -> Pixels:
     """Return linear colour (h, w, 3) as 8-bit sRGB (h, w, 3); NaN and negatives become black."""
-    linear = np.asarray(radiance, np.float64)
+    linear = np.asarray(radiance, np.float32)
     if color_space == "acescg":
-        linear = linear @ REC709_FROM_ACESCG.T
+        linear = linear @ REC709_FROM_ACESCG.T.astype(np.float32)
     linear = shoulder(np.clip(np.nan_to_num(linear, nan=0.0, posinf=1e6, neginf=0.0), 0.0, 1e6))
     encoded = np.where(linear <= 0.0031308, 12.92 * linear,
                        1.055 * np.maximum(linear, 0.0031308) ** (1.0 / 2.4) - 0.055)
@@ -69,17 +69,24 @@ def write_png(path: Path, pixels: Pixels) -> None:
     publish_bytes(path, data.getvalue())
 
 
-def write_contact_sheet(path: Path, frames: Sequence[tuple[int, Path]], color_space: str) -> None:
+def thumbnail(pixels: Pixels, n_frames: int) -> Pixels:
+    """Return 8-bit pixels (h, w, 3) made small enough for a contact sheet of ``n_frames``."""
+    image = Image.fromarray(pixels)
+    scale = min(1.0, max(16, _SHEET_WIDTH // _columns(n_frames) - _GAP) / image.width)
+    size = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
+    return np.asarray(image.resize(size, Image.Resampling.BOX))
+
+
+def write_contact_sheet(path: Path, thumbnails: Sequence[tuple[int, Pixels]]) -> None:
     """Publish one picture of all frames, each with its number, in reading order."""
-    with_pixels = _thumbnails(frames, color_space)
-    thumb_h, thumb_w = with_pixels[0][1].shape[:2]
-    columns = _columns(len(frames))
-    rows = math.ceil(len(frames) / columns)
+    thumb_h, thumb_w = thumbnails[0][1].shape[:2]
+    columns = _columns(len(thumbnails))
+    rows = math.ceil(len(thumbnails) / columns)
     sheet = Image.new("RGB", (columns * (thumb_w + _GAP) + _GAP,
                               rows * (thumb_h + _LABEL + _GAP) + _GAP), _BACKGROUND)
     draw = ImageDraw.Draw(sheet)
     font = ImageFont.load_default()
-    for i, (number, pixels) in enumerate(with_pixels):
+    for i, (number, pixels) in enumerate(thumbnails):
         x = _GAP + (i % columns) * (thumb_w + _GAP)
         y = _GAP + (i // columns) * (thumb_h + _LABEL + _GAP)
         sheet.paste(Image.fromarray(pixels), (x, y))
@@ -87,8 +94,8 @@ def write_contact_sheet(path: Path, frames: Sequence[tuple[int, Path]], color_sp
     write_png(path, np.asarray(sheet))
 
 
-def write_movie(path: Path, frames: Iterable[Path], fps: float, color_space: str) -> str | None:
-    """Publish an H.264 movie of the frames; return why not if it cannot be made."""
+def write_movie(path: Path, pictures: Iterable[Pixels], fps: float) -> str | None:
+    """Publish an H.264 movie of 8-bit pictures; return why not if it cannot be made."""
     try:
         import imageio_ffmpeg
 
@@ -96,19 +103,19 @@ def write_movie(path: Path, frames: Iterable[Path], fps: float, color_space: str
     except (ImportError, RuntimeError):
         return "no movie: ffmpeg is missing; 'pip install imageio-ffmpeg' brings one"
     try:
-        publish(path, lambda temporary: _encode(temporary, frames, fps, color_space))
+        publish(path, lambda temporary: _encode(temporary, pictures, fps))
     except (OSError, RuntimeError) as error:
         return f"no movie: ffmpeg failed: {' '.join(str(error).split())}"
     return None
 
 
-def _encode(path: Path, frames: Iterable[Path], fps: float, color_space: str) -> None:
+def _encode(path: Path, pictures: Iterable[Pixels], fps: float) -> None:
     import imageio_ffmpeg
 
     writer = None
     try:
-        for frame in frames:
-            pixels = _even(read_display(frame, color_space))
+        for picture in pictures:
+            pixels = _even(picture)
             if writer is None:
                 size = (pixels.shape[1], pixels.shape[0])
                 writer = imageio_ffmpeg.write_frames(
@@ -125,17 +132,6 @@ def _encode(path: Path, frames: Iterable[Path], fps: float, color_space: str) ->
 def _even(pixels: Pixels) -> Pixels:
     """Repeat the last row or column of odd sizes, which the movie format cannot hold."""
     return np.pad(pixels, ((0, pixels.shape[0] % 2), (0, pixels.shape[1] % 2), (0, 0)), "edge")
-
-
-def _thumbnails(frames: Sequence[tuple[int, Path]], color_space: str) -> list[tuple[int, Pixels]]:
-    width = max(16, _SHEET_WIDTH // _columns(len(frames)) - _GAP)
-    thumbnails = []
-    for number, path in frames:
-        image = Image.fromarray(read_display(path, color_space))
-        scale = min(1.0, width / image.width)
-        size = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
-        thumbnails.append((number, np.asarray(image.resize(size, Image.Resampling.BOX))))
-    return thumbnails
 
 
 def _columns(count: int) -> int:

@@ -96,7 +96,7 @@ def clean(work: Work, stage_name: str, *, dry_run: bool) -> list[Path]:
         folder = work.folder_of(stage)
         if not folder.is_dir():
             continue
-        if stage.name == "sim":
+        if stage.name == "sim" and not dry_run:
             with locked(folder / stage_sim.LOCK_FILE, f"{folder}: a simulation is running there; "
                         "nothing more was removed"):
                 removed += _remove(folder, stage, dry_run)

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import collections
 import hashlib
+from collections.abc import Iterator
 from pathlib import Path
 
 from vfx.pipeline.cache import Published, file_hash, is_intact, remove_leftovers
 from vfx.pipeline.manifest import Entry, State, read_manifest, update_manifest
-from vfx.pipeline.preview import write_contact_sheet, write_movie
+from vfx.pipeline.preview import (
+    Pixels,
+    read_display,
+    thumbnail,
+    write_contact_sheet,
+    write_movie,
+)
 from vfx.pipeline.stages import STAGE
 from vfx.pipeline.work import Work
 
@@ -31,19 +39,28 @@ def make_review(work: Work) -> list[str]:
     sheet, movie = (folder / f"{work.shot.name}{suffix}" for suffix in (".png", ".mp4"))
     fingerprint = _fingerprint(work, [path for _, path in frames])
     listed = read_manifest(folder, FOLDER, _VERSION).files
-    color_space = work.shot.film.color_space
+    lines = [f"contact sheet: {sheet}", f"movie: {movie}"]
+    if all(_is_current(listed.get(path.name), path, fingerprint) for path in (sheet, movie)):
+        return lines
 
-    lines = []
-    if not _is_current(listed.get(sheet.name), sheet, fingerprint):
-        write_contact_sheet(sheet, frames, color_space)
-        _record(folder, sheet, fingerprint)
-    lines.append(f"contact sheet: {sheet}")
-    if not _is_current(listed.get(movie.name), movie, fingerprint):
-        problem = write_movie(movie, [path for _, path in frames], work.shot.fps, color_space)
-        if problem is not None:
-            return [*lines, problem]
+    # Read each frame once: into the movie, and small into the sheet.
+    thumbnails: dict[int, Pixels] = {}
+
+    def pictures() -> Iterator[Pixels]:
+        for number, path in frames:
+            pixels = read_display(path, work.shot.film.color_space)
+            thumbnails[number] = thumbnail(pixels, len(frames))
+            yield pixels
+
+    problem = write_movie(movie, pictures(), work.shot.fps)
+    if problem is None:
         _record(folder, movie, fingerprint)
-    return [*lines, f"movie: {movie}"]
+    else:
+        lines[1] = problem
+        collections.deque(pictures(), maxlen=0)
+    write_contact_sheet(sheet, sorted(thumbnails.items()))
+    _record(folder, sheet, fingerprint)
+    return lines
 
 
 def _fingerprint(work: Work, paths: list[Path]) -> str:
