@@ -30,7 +30,8 @@ demo: $(VENV)/installed
 	$(BIN)/vfx run shots/glass_small.toml --device cpu
 	@echo
 	@echo "Frames (OpenEXR): work/glass_small/render/"
-	@for picture in work/glass_small/review/*; do echo "To look at:       $$picture"; done
+	@for file in $$(find work/glass_small/review -name 'glass_small.*'); do \
+	  echo "To look at:       $$file"; done
 
 test: $(VENV)/installed-dev
 	$(BIN)/pytest
