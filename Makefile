@@ -9,7 +9,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PACKAGES := device geometry sim raytrace pipeline envmaps shots
 SOURCES := pyproject.toml CMakeLists.txt README.md \
-  $(shell find $(wildcard $(PACKAGES)) -type f ! -name '*.pyc' ! -path 'device/lib/*')
+  $(shell find $(wildcard $(PACKAGES)) ! -name '*.pyc' ! -name __pycache__)
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 QUIET := --quiet --no-warn-script-location
 
