@@ -62,6 +62,8 @@ DEVICE lane_f lane_float(lane_i v) { return (float)v; }
 DEVICE lane_d lane_double(lane_f v) { return (double)v; }
 DEVICE lane_f lane_select(lane_i m, lane_f a, lane_f b) { return m ? a : b; }
 DEVICE lane_f lane_fma(lane_f a, lane_f b, lane_f c) { return fmaf(a, b, c); }
+// c - a b.
+DEVICE lane_f lane_fnma(lane_f a, lane_f b, lane_f c) { return fmaf(-a, b, c); }
 DEVICE lane_f lane_min(lane_f a, lane_f b) { return a < b ? a : b; }
 DEVICE lane_f lane_max(lane_f a, lane_f b) { return a > b ? a : b; }
 DEVICE lane_f lane_rsqrt(lane_f x) { return rsqrtf(x); }
@@ -159,6 +161,7 @@ DEVICE lane_i lane_from_bits(int bits)
 DEVICE lane_f lane_min(lane_f a, lane_f b) { return _mm256_min_ps(a, b); }
 DEVICE lane_f lane_max(lane_f a, lane_f b) { return _mm256_max_ps(a, b); }
 DEVICE lane_f lane_fma(lane_f a, lane_f b, lane_f c) { return _mm256_fmadd_ps(a, b, c); }
+DEVICE lane_f lane_fnma(lane_f a, lane_f b, lane_f c) { return _mm256_fnmadd_ps(a, b, c); }
 DEVICE int lane_bits(lane_i m) { return _mm256_movemask_ps((__m256)m); }
 // The 12-bit estimate and one Newton step: relative error below 3e-7 for positive normal x.
 DEVICE lane_f lane_rsqrt(lane_f x)
@@ -170,6 +173,7 @@ DEVICE lane_f lane_rsqrt(lane_f x)
 DEVICE lane_f lane_min(lane_f a, lane_f b) { return a < b ? a : b; }
 DEVICE lane_f lane_max(lane_f a, lane_f b) { return a > b ? a : b; }
 DEVICE lane_f lane_fma(lane_f a, lane_f b, lane_f c) { return a * b + c; }
+DEVICE lane_f lane_fnma(lane_f a, lane_f b, lane_f c) { return c - a * b; }
 DEVICE int lane_bits(lane_i m)
 {
     int bits = 0;

@@ -1,11 +1,11 @@
-// Bond forces on pairs of 8-particle clusters; layout and symbols in network.py.
+// Bond forces on pairs of 8-particle clusters; layout and symbols in bonds.py.
 #include "device/device.cuh"
 #include "sim/laws.cuh"
 #include "sim/layout.cuh"
 
 #define ROW_BITS ((1 << LANES) - 1)
 
-// Rest vectors of cluster b relative to cluster a's origin, one particle a lane.
+// Rest positions of cluster b relative to cluster a's origin [unit], one particle a lane.
 DEVICE void load_rest(
     const double *origin, const float *rest, int a, int b, lane_f *position)
 {
@@ -15,19 +15,31 @@ DEVICE void load_rest(
     }
 }
 
-// Bond vector at rest and difference of displacements [m] of particle i of cluster a
-// (a scalar) and the lanes of cluster b.
+// The bonds of particle i of cluster a with the lanes of cluster b, and their rest vectors.
 DEVICE Bond bond_of_row(
-    const float *rest, const int *displacement, float unit, int64 a, int i,
+    const float *rest, const int *displacement, int64 a, int i,
     const lane_f *rest_b, const lane_i *moved_b, lane_f *xi)
 {
     lane_f u[3];
     for (int k = 0; k < 3; ++k) {
         const int64 at = LANES * (3 * a + k) + i;
         xi[k] = lane_splat(rest[at]) - rest_b[k];
-        u[k] = lane_float(lane_splat(displacement[at]) - moved_b[k]) * unit;
+        u[k] = lane_float(lane_splat(displacement[at]) - moved_b[k]);
     }
     return bond_stretch(xi, u);
+}
+
+// Number of the pair of clusters a <= b, or -1.
+DEVICE int find_pair(const int *pair_start, const int *pair_second, int64 a, int64 b)
+{
+    int low = pair_start[a], high = pair_start[a + 1] - 1;
+    while (low <= high) {
+        const int middle = (low + high) / 2;
+        if (pair_second[middle] == b) return middle;
+        if (pair_second[middle] < b) low = middle + 1;
+        else high = middle - 1;
+    }
+    return -1;
 }
 
 // Find the bonds between candidate pairs of clusters: bit 8 i + j is set where particle i of
@@ -58,7 +70,7 @@ KERNEL void find_bonds(
 // stretch of each particle. Each pair is visited once and acts on both ends; sums go to the
 // slots of the tile, which nobody else writes.
 KERNEL void bond_forces(
-    int n_tiles, float unit, float weak_factor,
+    int n_tiles, float weak_factor,
     const int *flag,
     const int64 *step,
     const int *tile_start,      // (n_tiles + 1,) first cluster of a tile
@@ -69,8 +81,8 @@ KERNEL void bond_forces(
     const uint64 *pair_weak,    // (n_pairs,) bonds on a weakened path
     const uint64 *pair_edge,    // (n_pairs,) bonds of adjacent elements
     const int *pair_edge_start, // (n_pairs,) number of the first of them
-    const double *origin,       // (n_clusters, 3) [m]
-    const float *rest,          // (n_clusters, 3, LANES) [m] relative to the origin
+    const double *origin,       // (n_clusters, 3) [unit]
+    const float *rest,          // (n_clusters, 3, LANES) [unit] relative to the origin
     const int *displacement,    // (n_clusters, 3, LANES) [unit], modulo 2^32
     const float *weight,        // (n_clusters, LANES) V sqrt(c) [N^(1/2)]
     const float *threshold,     // (n_clusters, LANES) tau'
@@ -111,7 +123,7 @@ KERNEL void bond_forces(
                     if (!row) continue;
                     lane_f xi[3];
                     const Bond bond = bond_of_row(
-                        rest, displacement, unit, a, i, rest_b, moved_b, xi);
+                        rest, displacement, a, i, rest_b, moved_b, xi);
 
                     // Break a bond stretched beyond the larger threshold of its ends.
                     lane_i on = lane_from_bits(row);
@@ -133,7 +145,7 @@ KERNEL void bond_forces(
                     const lane_f pull =
                         stretch * bond.inverse_length * (weight_b * weight[at]);
                     for (int k = 0; k < 3; ++k) {
-                        sum[i][k] = lane_fma(-pull, bond.y[k], sum[i][k]);
+                        sum[i][k] = lane_fnma(pull, bond.y[k], sum[i][k]);
                         back[k] = lane_fma(pull, bond.y[k], back[k]);
                     }
                     sum[i][3] = lane_min(sum[i][3], stretch);
@@ -167,6 +179,31 @@ KERNEL void bond_forces(
                 for (int k = 0; k < 4; ++k) own[LANES * k + i] = total[k];
             }
             lane_fence();
+        }
+    }
+}
+
+// Note where the live bit of each new contact candidate's bond is, -1 if never bonded.
+KERNEL void contact_bonds(
+    int n_padded, int capacity, int steps_ahead,
+    const int *flag,
+    const int64 *step,
+    const int *stamp,           // (n_padded,)
+    const int *count,           // (n_padded,)
+    const int *candidate,       // (n_padded, capacity)
+    const int *pair_start,      // (n_clusters + 1,)
+    const int *pair_second,     // (n_pairs,)
+    INOUT int64 *candidate_bit) // (n_padded, capacity)
+{
+    if (flag[FLAG_HALT] || !flag[FLAG_REBUILD]) return;
+    FOR_EACH(i, n_padded) {
+        if (stamp[i] != (int)step[0] + steps_ahead) continue;
+        for (int64 k = capacity * i; k < capacity * i + count[i]; ++k) {
+            const int64 first = minimum(i, (int64)candidate[k]);
+            const int64 second = maximum(i, (int64)candidate[k]);
+            const int pair = find_pair(pair_start, pair_second, first / LANES, second / LANES);
+            const int64 bit = LANES * (first % LANES) + second % LANES;
+            candidate_bit[k] = pair < 0 ? -1 : LANES * LANES * (int64)pair + bit;
         }
     }
 }
@@ -210,19 +247,19 @@ KERNEL void bond_sums(
                     if (!row) continue;
                     lane_f xi[3];
                     const Bond bond = bond_of_row(
-                        rest, displacement, unit, a, i, rest_b, moved_b, xi);
+                        rest, displacement, a, i, rest_b, moved_b, xi);
                     const lane_i on = lane_from_bits(row);
                     const lane_f rest2 =
                         xi[0] * xi[0] + xi[1] * xi[1] + xi[2] * xi[2];
                     const lane_f inverse = lane_select(on, lane_rsqrt(rest2), zero);
-                    const lane_f length = lane_select(on, rest2 * inverse, zero);
+                    const lane_f length = lane_select(on, rest2 * inverse, zero) * unit;
                     const int64 at = LANES * (int64)a + i;
                     const lane_f energy = lane_select(
                         on, 0.25f * bond.stretch * bond.stretch * length * weight_b * weight[at],
                         zero);
                     const lane_f count = lane_select(on, one, zero);
                     const float mine[4] = {
-                        lane_sum(length * volume_b), lane_sum(inverse * volume_b),
+                        lane_sum(length * volume_b), lane_sum(inverse * volume_b) / unit,
                         lane_sum(count), lane_sum(energy)};
                     lane_fence();
                     for (int k = 0; k < 4; ++k) {
@@ -232,7 +269,7 @@ KERNEL void bond_sums(
                     }
                     lane_fence();
                     back[0] = back[0] + length * volume[at];
-                    back[1] = back[1] + inverse * volume[at];
+                    back[1] = back[1] + inverse * (volume[at] / unit);
                     back[2] = back[2] + count;
                     back[3] = back[3] + energy;
                 }
@@ -241,24 +278,6 @@ KERNEL void bond_sums(
                     lane_store(to + LANES * k, lane_load(to + LANES * k) + back[k]);
                 lane_fence();
             }
-        }
-    }
-}
-
-// Add up the slots of each cluster in tile order.
-KERNEL void gather_slots(
-    int n_clusters,
-    const int *source_start,    // (n_clusters + 1,)
-    const int *source,          // (n_slots,) slots, by cluster
-    const float *slot,          // (n_slots, 4, LANES)
-    OUT float *total)           // (n_clusters, 4, LANES)
-{
-    FOR_EACH_GROUP(c, n_clusters, 64) {
-        for (int k = 0; k < 4; ++k) {
-            lane_f sum = lane_splat(0.0f);
-            for (int s = source_start[c]; s < source_start[c + 1]; ++s)
-                sum = sum + lane_load(slot + LANES * (4 * (int64)source[s] + k));
-            lane_store(total + LANES * (4 * c + k), sum);
         }
     }
 }
@@ -288,20 +307,11 @@ KERNEL void weaken_bonds(
             const float *q = segment + 4 * s;
             if (maximum(q[0], q[2]) < low[0] || minimum(q[0], q[2]) > high[0]) continue;
             if (maximum(q[1], q[3]) < low[1] || minimum(q[1], q[3]) > high[1]) continue;
-            const float dx = q[2] - q[0], dy = q[3] - q[1];
             for (uint64 bits = pair_live[p] & ~weak; bits; bits &= bits - 1) {
                 const int bit = bit_count((bits & (0 - bits)) - 1);
-                const float ax = first[bit / LANES] - q[0];
-                const float ay = first[LANES + bit / LANES] - q[1];
-                const float bx = second[bit % LANES] - q[0];
-                const float by = second[LANES + bit % LANES] - q[1];
-                // The ends lie on either side of the segment's line, and its on theirs.
-                if ((dx * ay - dy * ax > 0.0f) == (dx * by - dy * bx > 0.0f)) continue;
-                const float ex = bx - ax, ey = by - ay;
-                const float start = ey * ax - ex * ay;
-                const float end = start + ex * dy - ey * dx;
-                if ((start > 0.0f) == (end > 0.0f)) continue;
-                weak |= bits & (0 - bits);
+                const float *from = first + bit / LANES, *to = second + bit % LANES;
+                if (crosses(q, from[0], from[LANES], to[0], to[LANES]))
+                    weak |= bits & (0 - bits);
             }
         }
         pair_weak[p] = weak;

@@ -20,20 +20,6 @@ DEVICE uint32 cell_bucket(Cell cell, uint32 table_mask)
                   ^ (uint32)cell.z * 83492791u) & table_mask;
 }
 
-// Number of the pair of clusters that holds the bond of particles i and j, or -1.
-DEVICE int find_pair(const int *pair_start, const int *pair_second, int64 i, int64 j)
-{
-    const int a = (int)(minimum(i, j) / LANES), b = (int)(maximum(i, j) / LANES);
-    int low = pair_start[a], high = pair_start[a + 1] - 1;
-    while (low <= high) {
-        const int middle = (low + high) / 2;
-        if (pair_second[middle] == b) return middle;
-        if (pair_second[middle] < b) low = middle + 1;
-        else high = middle - 1;
-    }
-    return -1;
-}
-
 // Empty the hash table.
 KERNEL void contact_reset(
     int table_size,
@@ -88,12 +74,9 @@ KERNEL void contact_collect(
     const int *stamp,           // (n_padded,)
     const int *head,            // (table_size,)
     const int *next,            // (n_padded,)
-    const int *pair_start,      // (n_clusters + 1,)
-    const int *pair_second,     // (n_pairs,)
     INOUT int *flag,
     INOUT int *count,           // (n_padded,)
-    INOUT int *candidate,       // (n_padded, capacity)
-    INOUT int *candidate_pair)  // (n_padded, capacity) pair of clusters, -1 if never bonded
+    INOUT int *candidate)       // (n_padded, capacity)
 {
     if (flag[FLAG_HALT] || !flag[FLAG_REBUILD]) return;
     FOR_EACH(i, n_padded) {
@@ -128,8 +111,6 @@ KERNEL void contact_collect(
             found = 0;
         }
         count[i] = found;
-        for (int k = 0; k < found; ++k)
-            candidate_pair[capacity * i + k] = find_pair(pair_start, pair_second, i, mine[k]);
     }
 }
 
@@ -140,9 +121,9 @@ KERNEL void contact_forces(
     const int *flag,
     const int *count,           // (n_padded,)
     const int *candidate,       // (n_padded, capacity)
-    const int *candidate_pair,  // (n_padded, capacity)
+    const int64 *candidate_bit, // (n_padded, capacity) place of the bond's live bit, or -1
     const int *stamp,           // (n_padded,)
-    const uint64 *pair_live,    // (n_pairs,)
+    const uint8 *live,          // live bits of all bonds
     const float *contact_radius,// (n_padded,) a quarter of lambda [m]
     const double *rest_position,// (n_clusters, 3, LANES) [m]
     const double *position,     // (n_clusters, 3, LANES) [m]
@@ -159,12 +140,8 @@ KERNEL void contact_forces(
             const double within = (double)contact_radius[i] + (double)contact_radius[j];
             const double distance2 = dot(apart, apart);
             if (distance2 >= within * within) continue;
-            const int pair = candidate_pair[k];
-            if (pair >= 0) {
-                const int64 first = minimum(i, j), second = maximum(i, j);
-                const int bit = (int)(LANES * (first % LANES) + second % LANES);
-                if (pair_live[pair] >> bit & 1) continue;
-            }
+            const int64 bit = candidate_bit[k];
+            if (bit >= 0 && (live[bit / 8] >> bit % 8 & 1)) continue;
             // Irregular neighbours may rest closer than half of lambda: leave them alone.
             const double rest = norm(
                 load_particle(rest_position, i) - load_particle(rest_position, j));

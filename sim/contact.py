@@ -13,71 +13,72 @@ neither the order nor the time of a collection changes a bit.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from vfx.device import Device, Launch
 from vfx.geometry.handoff import Solid
-from vfx.sim.network import Network
-from vfx.sim.ordering import LANES
+from vfx.sim.ordering import LANES, Layout
+from vfx.sim.particles import Particles
 
 #: Extra reach of the candidates, in lambda: below 1/2 an intact grid has none.
 SKIN = 0.45
 #: Particles this far [skin] from their noted place are brought up to date with the others.
 STALE = 0.25
 FIRST_CAPACITY = 4
-REBUILD_ALL = 2
 
 
 class ContactSearch:
     """The candidate lists on the device, and the kernels that keep them."""
 
-    def __init__(self, device: Device, solid: Solid, network: Network, stiffness: float) -> None:
+    def __init__(self, device: Device, solid: Solid, layout: Layout, stiffness: float) -> None:
         xp = device.xp
         self.device = device
         self.stiffness = stiffness
-        self.n_padded = network.n_clusters * LANES
+        self.n_padded = layout.n_clusters * LANES
         self.skin = SKIN * float(solid.length_scale.min())
         self.reach = 0.5 * float(solid.length_scale.max()) + self.skin
         # The largest force of a pair is 2^40 quanta; 2^22 pairs may act on one particle.
         largest = max(stiffness, 1e-300) * (0.5 * float(solid.length_scale.max())) ** 2
         self.quantum = 2.0 ** (np.ceil(np.log2(largest)) - 40)
-        self.radius = device.from_host(network.scatter(
+        self.radius = device.from_host(layout.scatter(
             (0.25 * solid.length_scale[solid.body]).astype(np.float32)))
-        self.noted = device.from_host(network.scatter(solid.position))
+        self.noted = device.from_host(layout.scatter(solid.position))
         self.stamp = xp.zeros(self.n_padded, np.int32)
         self.head = xp.full(1 << max(4, (self.n_padded - 1).bit_length()), -1, np.int32)
         self.next = xp.full(self.n_padded, -1, np.int32)
         self.count = xp.zeros(self.n_padded, np.int32)
-        self.touched = xp.zeros(network.n_clusters, np.int32)
-        self.force = xp.zeros((network.n_clusters, 3, LANES), np.int64)
+        self.touched = xp.zeros(layout.n_clusters, np.int32)
+        self.force = xp.zeros((layout.n_clusters, 3, LANES), np.int64)
         self.set_capacity(FIRST_CAPACITY)
 
     def set_capacity(self, capacity: int) -> None:
         """Make room for ``capacity`` candidates a particle; all must be collected anew."""
         self.capacity = capacity
         self.candidate = self.device.xp.zeros((self.n_padded, capacity), np.int32)
-        self.candidate_pair = self.device.xp.zeros((self.n_padded, capacity), np.int32)
+        self.candidate_bit = self.device.xp.zeros((self.n_padded, capacity), np.int64)
 
-    def collect(self, state: dict[str, object], steps_ahead: int) -> list[Launch]:
+    def collect(self, particles: Particles, steps_ahead: int) -> list[Launch]:
         """Return the launches that bring the candidates up to date where the flag asks so."""
         module = self.device.module("sim/contact.cu")
         table = len(self.head)
         inverse_cell = 1.0 / self.reach
         return [
-            module.contact_reset.prepare(table, state["flag"], self.head),
+            module.contact_reset.prepare(table, particles.flag, self.head),
             module.contact_insert.prepare(
                 self.n_padded, inverse_cell, STALE * self.skin, table - 1, steps_ahead,
-                state["flag"], state["step"], state["inverse_mass"], state["position"],
+                particles.flag, particles.step, particles.inverse_mass, particles.position,
                 self.head, self.noted, self.stamp, self.next),
             module.contact_collect.prepare(
                 self.n_padded, self.capacity, self.reach, inverse_cell, table - 1, steps_ahead,
-                state["step"], state["inverse_mass"], self.noted, self.stamp, self.head,
-                self.next, state["pair_start"], state["pair_second"], state["flag"],
-                self.count, self.candidate, self.candidate_pair)]
+                particles.step, particles.inverse_mass, self.noted, self.stamp, self.head,
+                self.next, particles.flag, self.count, self.candidate)]
 
-    def forces(self, state: dict[str, object]) -> list[Launch]:
-        """Return the launch that sums the contact forces."""
+    def forces(self, particles: Particles, live: Any) -> list[Launch]:
+        """Return the launch that sums the contact forces; ``live`` are the bonds' bits."""
         return [self.device.module("sim/contact.cu").contact_forces.prepare(
-            self.n_padded, self.capacity, self.stiffness, 1.0 / self.quantum, state["flag"],
-            self.count, self.candidate, self.candidate_pair, self.stamp, state["pair_live"],
-            self.radius, state["rest_position"], state["position"], self.touched, self.force)]
+            self.n_padded, self.capacity, self.stiffness, 1.0 / self.quantum, particles.flag,
+            self.count, self.candidate, self.candidate_bit, self.stamp,
+            live.reshape(-1).view(np.uint8), self.radius, particles.rest_position,
+            particles.position, self.touched, self.force)]

@@ -1,33 +1,40 @@
 // The physical laws of the solver, without indexing. Symbols and papers: simulate.py.
 #include "device/device.cuh"
 
-// A bond at rest (xi) and now (y), with its stretch and 1 / |y|, one bond a lane.
+// A bond as it is now, one bond a lane. Lengths may be in any unit, as long as it is one.
 struct Bond {
-    lane_f y[3];            // current bond vector [m]
+    lane_f y[3];            // current bond vector
     lane_f stretch;         // (|y| - |xi|) / |xi|, levine-2014 eq. 2
-    lane_f inverse_length;  // 1 / |y| [1/m]
+    lane_f inverse_length;  // 1 / |y|
 };
 
-// Stretch of a bond from its rest vector and the difference u of its ends' displacements.
-// |y|^2 - |xi|^2 = u . (xi + y) keeps the relative accuracy of small strains in float32;
-// a bond whose ends moved alike has stretch exactly 0.
-DEVICE Bond bond_stretch(const lane_f *xi, const lane_f *u)
+// Stretch of a bond from its rest vector xi, with |xi|^2 and 1 / |xi|, and the difference u of
+// its ends' displacements. |y|^2 - |xi|^2 = u . (xi + y) keeps the relative accuracy of small
+// strains in float32; a bond whose ends moved alike has stretch exactly 0.
+DEVICE Bond bond_stretch(
+    const lane_f *xi, const lane_f *u, lane_f rest2, lane_f inverse_rest)
 {
     Bond bond;
     for (int k = 0; k < 3; ++k) bond.y[k] = xi[k] + u[k];
     lane_f growth = u[0] * (xi[0] + bond.y[0]);
     growth = lane_fma(u[1], xi[1] + bond.y[1], growth);
     growth = lane_fma(u[2], xi[2] + bond.y[2], growth);
+    const lane_f length2 = rest2 + growth;
+    bond.inverse_length = lane_rsqrt(length2);
+    const lane_f one_and_ratio =
+        lane_fma(length2 * bond.inverse_length, inverse_rest, lane_splat(1.0f));
+    bond.stretch = growth * (inverse_rest * inverse_rest) / one_and_ratio;
+    return bond;
+}
+
+// The same from the rest vector alone.
+DEVICE Bond bond_stretch(const lane_f *xi, const lane_f *u)
+{
     // The tiny term keeps a particle's lane with itself, which is no bond, finite.
     const lane_f tiny = lane_splat(1e-30f);
     const lane_f rest2 =
         lane_fma(xi[2], xi[2], lane_fma(xi[1], xi[1], lane_fma(xi[0], xi[0], tiny)));
-    const lane_f inverse_rest = lane_rsqrt(rest2);
-    const lane_f length2 = rest2 + growth;
-    bond.inverse_length = lane_rsqrt(length2);
-    const lane_f ratio = length2 * bond.inverse_length * inverse_rest;
-    bond.stretch = growth * inverse_rest * inverse_rest / (ratio + 1.0f);
-    return bond;
+    return bond_stretch(xi, u, rest2, lane_rsqrt(rest2));
 }
 
 // Quadratic repulsion [N] of two particles at distance d < reach, levine-2014 eq. 6.
@@ -72,4 +79,19 @@ DEVICE Vec3d floor_bounce(Vec3d velocity, double restitution, double friction)
     const double slide = sqrt(velocity.x * velocity.x + velocity.z * velocity.z);
     const double kept = slide > 0.0 ? maximum(0.0, 1.0 - friction * impulse / slide) : 0.0;
     return make_vec3d(velocity.x * kept, -restitution * velocity.y, velocity.z * kept);
+}
+
+// Whether the line from a to b crosses a segment (start x, y, end x, y) of the plane.
+DEVICE bool crosses(const float *segment, float ax, float ay, float bx, float by)
+{
+    const float dx = segment[2] - segment[0], dy = segment[3] - segment[1];
+    ax -= segment[0];
+    ay -= segment[1];
+    bx -= segment[0];
+    by -= segment[1];
+    // The ends lie on either side of the segment's line, and its ends on either side of theirs.
+    if ((dx * ay - dy * ax > 0.0f) == (dx * by - dy * bx > 0.0f)) return false;
+    const float ex = bx - ax, ey = by - ay;
+    const float start = ey * ax - ex * ay;
+    return (start > 0.0f) != (start + ex * dy - ey * dx > 0.0f);
 }

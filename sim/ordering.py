@@ -1,10 +1,8 @@
-"""Sort particles into compact clusters of eight, along a kD-tree.
-
-Splitting a body again and again across its longest side, always at a multiple of eight,
-leaves clusters that are near cubes and an order in which near particles are near in memory.
-"""
+"""Sort particles into clusters of eight lanes: along a kD-tree, or along the rows of a grid."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,11 +11,60 @@ from vfx.geometry.handoff import Array
 LANES = 8
 
 
-def order_particles(position: Array, body: Array) -> tuple[Array, Array]:
-    """Return (slot_of_cluster, count): the particles of each cluster.
+@dataclass
+class Layout:
+    """Which particle stands in which lane, and where its sums are collected.
 
-    ``slot_of_cluster`` is (n_clusters, 8) int64, particle indices with -1 for padding at the
-    end of a cluster; ``count`` is (n_clusters,) int32. A cluster never mixes bodies.
+    ``particle`` is (C, 8) int64 with -1 for padding. A cluster's force is the sum of its
+    slots ``source[source_start[c]:source_start[c + 1]]``, in that order. ``unit`` [m] is that
+    of the fixed-point displacement, of which component k of cluster c begins at
+    ``c * cluster_stride + k * axis_stride``.
+    """
+
+    particle: Array         # (C, 8) int64
+    source_start: Array     # (C + 1,) int32
+    source: Array           # (slots,) int32
+    unit: float
+    cluster_stride: int
+    axis_stride: int
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters C."""
+        return len(self.particle)
+
+    @property
+    def n_slots(self) -> int:
+        """Number of slots."""
+        return len(self.source)
+
+    def scatter(self, value: Array, fill: float = 0.0) -> Array:
+        """Bring (n,) particle values to (C, 8), (n, 3) to (C, 3, 8)."""
+        inside = self.particle >= 0
+        result = np.full((*self.particle.shape, *value.shape[1:]), fill, value.dtype)
+        result[inside] = value[self.particle[inside]]
+        return np.ascontiguousarray(np.moveaxis(result, 2, 1)) if value.ndim == 2 else result
+
+    def gather(self, value: Array) -> Array:
+        """Undo :meth:`scatter`."""
+        lanes = np.moveaxis(value, 1, 2) if value.ndim == 3 else value
+        inside = self.particle >= 0
+        result = np.empty((int(inside.sum()), *lanes.shape[2:]), value.dtype)
+        result[self.particle[inside]] = lanes[inside]
+        return result
+
+    def lane_of(self) -> Array:
+        """Return the lane (8 c + l) of each particle, (n,) int64."""
+        flat = self.particle.ravel()
+        lane = np.empty(int((flat >= 0).sum()), np.int64)
+        lane[flat[flat >= 0]] = np.flatnonzero(flat >= 0)
+        return lane
+
+
+def order_particles(position: Array, body: Array) -> Array:
+    """Return the particles of each cluster along a kD-tree, (C, 8) int64 with -1 for padding.
+
+    A cluster never mixes bodies.
     """
     rows = []
     for number in np.unique(body):
@@ -26,15 +73,16 @@ def order_particles(position: Array, body: Array) -> tuple[Array, Array]:
         padded = np.full(-(-len(order) // LANES) * LANES, -1, np.int64)
         padded[: len(order)] = order
         rows.append(padded.reshape(-1, LANES))
-    slot = np.concatenate(rows)
-    return slot, (slot >= 0).sum(1).astype(np.int32)
+    return np.concatenate(rows)
 
 
 def kd_order(position: Array) -> Array:
     """Return the permutation that sorts (n, 3) positions along a kD-tree with leaves of 8.
 
-    All segments of a level are split at once: sort by (segment, coordinate along the
-    segment's longest side), then cut each segment in the middle, at a multiple of 8.
+    Splitting again and again across the longest side, always at a multiple of eight, leaves
+    clusters that are near cubes, and near particles near in memory. All segments of a level
+    are split at once: sort by (segment, coordinate along the segment's longest side), then cut
+    each segment in the middle.
     """
     n = len(position)
     order = np.arange(n)

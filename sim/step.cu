@@ -8,7 +8,7 @@
 KERNEL void drift(
     int n_clusters, double dt, double inverse_unit,
     double floor_height, double restitution, double friction,
-    double half_skin, double largest_step,
+    double half_skin, double largest_step, int64 cluster_stride, int64 axis_stride,
     const float *acceleration,  // (n_clusters, 3, LANES) [m/s^2]
     const double *rest,         // (n_clusters, 3, LANES) [m]
     const float *support,       // (n_clusters, LANES) [m]: reach of an element downward
@@ -16,7 +16,7 @@ KERNEL void drift(
     INOUT int *flag,
     INOUT double *velocity,     // (n_clusters, 3, LANES) [m/s]
     INOUT double *position,     // (n_clusters, 3, LANES) [m]
-    OUT int *displacement)      // (n_clusters, 3, LANES) [unit]
+    OUT int *displacement)      // [unit], modulo 2^32, by the strides
 {
     if (flag[FLAG_HALT]) return;
     FOR_EACH_GROUP(c, n_clusters, 64) {
@@ -29,7 +29,7 @@ KERNEL void drift(
             const lane_d moved = x - lane_load(noted + at);
             lane_store(velocity + at, v);
             lane_store(position + at, x);
-            lane_store(displacement + at,
+            lane_store(displacement + c * cluster_stride + k * axis_stride,
                        lane_low_bits((x - lane_load(rest + at)) * inverse_unit));
             moved2 = moved2 + moved * moved;
             step2 = step2 + v * v;
@@ -58,15 +58,15 @@ KERNEL void drift(
 
 // Fixed-point displacement of the current positions, for a start or a resume.
 KERNEL void measure_displacement(
-    int n_clusters, double inverse_unit,
+    int n_clusters, double inverse_unit, int64 cluster_stride, int64 axis_stride,
     const double *position,     // (n_clusters, 3, LANES)
     const double *rest,         // (n_clusters, 3, LANES)
-    OUT int *displacement)      // (n_clusters, 3, LANES)
+    OUT int *displacement)      // [unit], modulo 2^32, by the strides
 {
     FOR_EACH_GROUP(c, n_clusters, 64) {
         for (int k = 0; k < 3; ++k) {
             const int64 at = LANES * (3 * c + k);
-            lane_store(displacement + at, lane_low_bits(
+            lane_store(displacement + c * cluster_stride + k * axis_stride, lane_low_bits(
                 (lane_load(position + at) - lane_load(rest + at)) * inverse_unit));
         }
     }
@@ -143,6 +143,24 @@ KERNEL void kick(
             const int64 at = LANES * (3 * c + k);
             lane_store(velocity + at, lane_load(velocity + at)
                 + lane_double(lane_load(acceleration + at)) * half_dt);
+        }
+    }
+}
+
+// Add up the slots of each cluster, in the order of the layout.
+KERNEL void gather_slots(
+    int n_clusters,
+    const int *source_start,    // (n_clusters + 1,)
+    const int *source,          // (n_slots,) slots, by cluster
+    const float *slot,          // (n_slots, 4, LANES)
+    OUT float *total)           // (n_clusters, 4, LANES)
+{
+    FOR_EACH_GROUP(c, n_clusters, 64) {
+        for (int k = 0; k < 4; ++k) {
+            lane_f sum = lane_splat(0.0f);
+            for (int s = source_start[c]; s < source_start[c + 1]; ++s)
+                sum = sum + lane_load(slot + LANES * (4 * (int64)source[s] + k));
+            lane_store(total + LANES * (4 * c + k), sum);
         }
     }
 }

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from vfx.device import Device
 from vfx.geometry.handoff import Array, Solid
-from vfx.sim.network import Network
 from vfx.sim.settings import Weakening
 
 #: Walks with all their branches end here, whatever the branching chance.
@@ -53,16 +49,8 @@ def random_walks(settings: Weakening) -> Array:
     return np.array(segments).reshape(-1, 4)
 
 
-def weaken(device: Device, solid: Solid, network: Network, paths: Weakening, weak: Any) -> None:
-    """Mark the bonds that cross the walks in ``weak``, a (n_pairs,) uint64 device array."""
-    axes = plane_axes(np.array(paths.normal))
-    planar = (solid.position - np.array(paths.origin)) @ axes.T
-    segments = random_walks(paths)
-    if not len(segments):
-        return
-    device.module("sim/bonds.cu").weaken_bonds(
-        len(network.pair_first), len(segments),
-        device.from_host(network.pair_first), device.from_host(network.pair_second),
-        device.from_host(network.pair_live),
-        device.from_host(network.scatter(planar.astype(np.float32))),
-        device.from_host(segments.astype(np.float32)), weak)
+def plane_coordinates(solid: Solid, paths: Weakening) -> Array:
+    """Return where the particles stand in the plane of the walks, (n, 2) float64 [m]."""
+    planar: Array = (solid.position - np.array(paths.origin)) @ plane_axes(
+        np.array(paths.normal)).T
+    return planar

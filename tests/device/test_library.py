@@ -16,7 +16,7 @@ from vfx.device import Device, DeviceError, cpu, hostlib, open_device, source
 LIBRARIES = sorted(path.stem.removeprefix("kernels_") for path in cpu.LIBRARIES.glob("*.so"))
 
 #: Kernels whose inner loop is written in lanes: on AVX2 it must compute whole vectors.
-HOT_KERNELS = ("selftest_lane_arithmetic", "bond_forces")
+HOT_KERNELS = ("selftest_lane_arithmetic", "bond_forces", "lattice_forces")
 ARITHMETIC = r"\bv(?:add|sub|mul|div|min|max|sqrt|rsqrt|fn?m(?:add|sub)\d+)"
 PACKED = re.compile(ARITHMETIC + r"ps\b.*%ymm")
 SCALAR = re.compile(ARITHMETIC + r"ss\b")

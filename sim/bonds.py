@@ -1,0 +1,131 @@
+"""Bonds of any body on the device: pairs of clusters, each pair once.
+
+Rest lengths are not stored but computed from rest positions, which are float32 relative to
+the centre of their cluster. A tile of clusters adds up forces in slots that nobody else writes
+and each cluster adds its slots in tile order: the tiling does not depend on the number of
+threads, and so neither does a single bit of a sum.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from vfx.device import Device, Launch
+from vfx.geometry.handoff import Array, Solid
+from vfx.sim.clusters import find_network
+from vfx.sim.contact import ContactSearch
+from vfx.sim.ordering import Layout
+from vfx.sim.particles import Particles
+
+
+class Bonds(Protocol):
+    """What the simulation asks of a bond layout."""
+
+    layout: Layout
+    live: object            # device array of live bits, part of the checkpoint
+    edge_number: Array      # the solid's edge behind each recorded one
+
+    def set_stiffness(self, particles: Particles, stiffness: Array) -> None:
+        """Take the bond stiffness c [N/m^6] of each body."""
+
+    def forces(self, particles: Particles, weak_factor: float) -> list[Launch]:
+        """Return the launches that break bonds and sum forces into the slots."""
+
+    def sums(self, particles: Particles) -> list[Launch]:
+        """Return the launches that sum lengths, counts and energies into the slots."""
+
+    def contact_bonds(
+        self, particles: Particles, contact: ContactSearch, steps_ahead: int
+    ) -> list[Launch]:
+        """Return the launches that look up the bonds of new contact candidates."""
+
+    def weaken(self, planar: Array, segments: Array) -> None:
+        """Mark the bonds that cross the segments; ``planar`` is (n, 2) in their plane."""
+
+    def count(self) -> int:
+        """Return the number of live bonds."""
+
+
+class ClusterBonds:
+    """Bonds of irregular bodies (and of any other)."""
+
+    def __init__(self, device: Device, solid: Solid, horizon: float) -> None:
+        self._device = device
+        self._solid = solid
+        network = find_network(device, solid, horizon)
+        self.layout = network.layout
+        self.edge_number = network.edge_number
+        unit = self.layout.unit
+        rest = self.layout.scatter(solid.position)
+        inside = (self.layout.particle >= 0)[:, None, :]
+        center = np.where(inside, rest, 0.0).sum(2) / inside.sum(2)
+        local = np.where(inside, rest - center[:, :, None], 0.0) / unit
+        put = device.from_host
+        self.n_tiles = len(network.tile_start) - 1
+        self.n_pairs = len(network.pair_live)
+        self.live = put(network.pair_live)
+        self._weak = device.xp.zeros(self.n_pairs, np.uint64)
+        self._weight = device.xp.zeros(self.layout.particle.shape, np.float32)
+        self._tile_start, self._tile_slot = put(network.tile_start), put(network.tile_slot)
+        self._pair_start, self._pair_first = put(network.pair_start), put(network.pair_first)
+        self._pair_second, self._pair_slot = put(network.pair_second), put(network.pair_slot)
+        self._pair_edge = put(network.pair_edge)
+        self._pair_edge_start = put(network.pair_edge_start)
+        self._origin = put(center / unit)
+        self._rest = put(local.astype(np.float32))
+        self._module = device.module("sim/bonds.cu")
+
+    def set_stiffness(self, particles: Particles, stiffness: Array) -> None:
+        """Keep V sqrt(c) for each particle: the product of two is c V_i V_j."""
+        solid = self._solid
+        weight = solid.volume * np.sqrt(stiffness[solid.body])
+        self._weight[...] = self._device.from_host(self.layout.scatter(weight.astype(np.float32)))
+
+    def forces(self, particles: Particles, weak_factor: float) -> list[Launch]:
+        """Return the launch that breaks bonds and sums forces into the slots."""
+        return [self._module.bond_forces.prepare(
+            self.n_tiles, weak_factor, particles.flag, particles.step, self._tile_start,
+            self._tile_slot, self._pair_start, self._pair_second, self._pair_slot, self._weak,
+            self._pair_edge, self._pair_edge_start, self._origin, self._rest,
+            particles.displacement, self._weight, particles.threshold, self.live,
+            particles.edge_step, particles.slot)]
+
+    def sums(self, particles: Particles) -> list[Launch]:
+        """Return the launch that sums lengths, counts and energies into the slots."""
+        return [self._module.bond_sums.prepare(
+            self.n_tiles, self.layout.unit, self._tile_start, self._tile_slot,
+            self._pair_start, self._pair_second, self._pair_slot, self.live, self._origin,
+            self._rest, particles.displacement, self._weight, particles.volume, particles.slot)]
+
+    def contact_bonds(
+        self, particles: Particles, contact: ContactSearch, steps_ahead: int
+    ) -> list[Launch]:
+        """Return the launch that looks up the bonds of new contact candidates."""
+        return [self._module.contact_bonds.prepare(
+            contact.n_padded, contact.capacity, steps_ahead, particles.flag, particles.step,
+            contact.stamp, contact.count, contact.candidate, self._pair_start,
+            self._pair_second, contact.candidate_bit)]
+
+    def weaken(self, planar: Array, segments: Array) -> None:
+        """Mark the bonds that cross the segments."""
+        lanes = self.layout.scatter(planar.astype(np.float32))
+        self._module.weaken_bonds(
+            self.n_pairs, len(segments), self._pair_first, self._pair_second, self.live,
+            self._device.from_host(lanes), self._device.from_host(segments.astype(np.float32)),
+            self._weak)
+
+    def count(self) -> int:
+        """Return the number of live bonds."""
+        return count_bits(self._device, self.live)
+
+    def count_weak(self) -> int:
+        """Return the number of weakened bonds."""
+        return count_bits(self._device, self._weak)
+
+
+def count_bits(device: Device, bits: object) -> int:
+    """Return the number of set bits of a device array."""
+    host = device.to_host(bits)
+    return int(np.unpackbits(host.view(np.uint8)).sum(dtype=np.int64))

@@ -1,0 +1,69 @@
+"""The particles on the device: constants, state and control words that kernels share.
+
+Arrays are in the order of a layout (clusters of eight lanes); C clusters. Vectors are
+(C, 3, 8), except the fixed-point displacement, whose place a layout chooses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vfx.device import Device
+from vfx.geometry.handoff import Array
+from vfx.sim.ordering import LANES, Layout
+
+FLAG_HALT, FLAG_REBUILD, FLAG_FAULT = 0, 1, 2
+HALT_FAULT, HALT_CAPACITY = 1, 2
+REBUILD_ALL = 2
+
+
+@dataclass
+class Particles:
+    """Device arrays; lengths in metres, masses in kilograms."""
+
+    rest_position: Any      # (C, 3, 8) float64
+    volume: Any             # (C, 8) float32
+    inverse_mass: Any       # (C, 8) float32, 0 for padding
+    inverse_density: Any    # (C, 8) float32, 0 for padding
+    base_threshold: Any     # (C, 8) float32: tau
+    strengthening: Any      # (C,) float32: alpha
+    support: Any            # (C, 8) float32: reach of an element downward
+    position: Any           # (C, 3, 8) float64
+    velocity: Any           # (C, 3, 8) float64
+    acceleration: Any       # (C, 3, 8) float32
+    displacement: Any       # (24 C,) int32 [unit], modulo 2^32
+    threshold: Any          # (C, 8) float32: tau'
+    edge_step: Any          # (edges,) int64: step at which an adjacency edge broke, or -1
+    slot: Any               # (slots, 4, 8) float32: force and smallest stretch
+    flag: Any               # (4,) int32: control words, see layout.cuh
+    step: Any               # (1,) int64: steps done
+
+
+def make_particles(
+    device: Device, layout: Layout, *, position: Array, volume: Array, density: Array,
+    threshold: Array, strengthening: Array, support: Array, n_edges: int,
+) -> Particles:
+    """Bring (n,) host values into the order of a layout; at rest, without stiffness yet."""
+    xp = device.xp
+
+    def put(value: Array, fill: float = 0.0) -> Any:
+        return device.from_host(layout.scatter(value.astype(np.float32), fill))
+
+    vectors = (layout.n_clusters, 3, LANES)
+    rest = layout.scatter(position)
+    lane = np.maximum(layout.particle[:, 0], 0)
+    return Particles(
+        rest_position=device.from_host(rest), volume=put(volume),
+        inverse_mass=put(1.0 / (density * volume)), inverse_density=put(1.0 / density),
+        base_threshold=put(threshold, fill=1.0),
+        strengthening=device.from_host(strengthening[lane].astype(np.float32)),
+        support=put(support),
+        position=device.from_host(rest), velocity=xp.zeros(vectors, np.float64),
+        acceleration=xp.zeros(vectors, np.float32),
+        displacement=xp.zeros(3 * LANES * layout.n_clusters, np.int32),
+        threshold=put(threshold, fill=1.0), edge_step=xp.full(max(n_edges, 1), -1, np.int64),
+        slot=xp.zeros((layout.n_slots, 4, LANES), np.float32),
+        flag=xp.zeros(4, np.int32), step=xp.zeros(1, np.int64))

@@ -1,0 +1,75 @@
+"""Laws of the two bond layouts: the same bonds, the same forces, nobody lost."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.sim.blocks import GLASS, SPACING, lattice
+from vfx.device import Device
+from vfx.geometry.bodies import Body
+from vfx.geometry.grid import build_solid
+from vfx.sim.bonds import ClusterBonds
+from vfx.sim.lattice import LatticeBonds, is_lattice
+from vfx.sim.settings import Floor, Solver
+from vfx.sim.simulate import Simulation
+
+
+def turned_pair() -> list[Body]:
+    """Two boxes with rows of odd lengths, other spacings and orientations."""
+    return [
+        Body(name="a", material="glass", cells=(5, 11, 3), spacing=SPACING,
+             rotation=(20.0, 40.0, 10.0)),
+        Body(name="b", material="glass", cells=(17, 2, 4), spacing=2 * SPACING,
+             center=(0.1, 0.0, 0.0), rotation=(0.0, 0.0, 77.0))]
+
+
+@pytest.mark.parametrize("horizon", [1.0, 1.5, 3.0, 4.2])
+def test_layouts_agree_on_bonds_and_forces(device: Device, horizon: float) -> None:
+    bodies = turned_pair()
+    solid = build_solid(bodies)
+    sims = [Simulation(device, solid, {"glass": GLASS}, Solver(horizon=horizon),
+                       Floor(enabled=False), bodies=bodies, layout=kind)
+            for kind in (LatticeBonds, ClusterBonds)]
+    noise = np.random.default_rng(2).normal(size=(solid.n_particles, 3)) * 1e-4 * SPACING
+    for sim in sims:
+        sim.place(solid.position + noise)
+    one, other = sims
+    assert np.array_equal(one.initial_bonds, other.initial_bonds)
+    assert one.n_bonds == other.n_bonds
+    scale = np.abs(other.acceleration).max()
+    assert np.abs(one.acceleration - other.acceleration).max() < 1e-5 * scale
+    assert one.stable_step == pytest.approx(other.stable_step, rel=1e-5)
+    assert one.energies()[1] == pytest.approx(other.energies()[1], rel=1e-5)
+
+
+@pytest.mark.parametrize("horizon", [1.0, 2.0, 3.0])
+def test_interior_particle_has_the_bonds_of_the_lattice(device: Device, horizon: float) -> None:
+    side = 2 * int(horizon) + 1
+    solid = build_solid([Body(name="a", material="glass", cells=(side, side, side))])
+    sim = Simulation(device, solid, {"glass": GLASS}, Solver(horizon=horizon),
+                     Floor(enabled=False))
+    middle = int(np.argmin((solid.position**2).sum(1)))
+    assert sim.initial_bonds[middle] == len(lattice(horizon)) == sim.initial_bonds.max()
+
+
+def test_adjacent_elements_are_joined_however_far_apart(device: Device) -> None:
+    solid = build_solid([Body(name="a", material="glass", cells=(3, 1, 1), spacing=SPACING)])
+    solid.edge = np.array([[0, 1], [0, 2], [1, 2]], np.int32)
+    sim = Simulation(device, solid, {"glass": GLASS}, Solver(horizon=1.0), Floor(enabled=False),
+                     layout=ClusterBonds)
+    assert sim.n_bonds == 3
+
+
+def test_every_particle_has_one_lane(device: Device, layout: str) -> None:
+    solid = build_solid(turned_pair())
+    kind = LatticeBonds if layout == "lattice" else ClusterBonds
+    particle = kind(device, solid, 2.0).layout.particle
+    assert np.array_equal(np.sort(particle[particle >= 0]), np.arange(solid.n_particles))
+    assert is_lattice(solid)
+
+
+def test_box_with_a_missing_cube_is_no_lattice() -> None:
+    solid = build_solid([Body(name="a", material="glass", cells=(3, 3, 3))])
+    solid.cell, solid.body = solid.cell[1:], solid.body[1:]
+    assert not is_lattice(solid)
