@@ -67,6 +67,7 @@ DEVICE lane_f lane_fnma(lane_f a, lane_f b, lane_f c) { return fmaf(-a, b, c); }
 DEVICE lane_f lane_min(lane_f a, lane_f b) { return a < b ? a : b; }
 DEVICE lane_f lane_max(lane_f a, lane_f b) { return a > b ? a : b; }
 DEVICE lane_f lane_rsqrt(lane_f x) { return rsqrtf(x); }
+DEVICE lane_f lane_sqrt(lane_f x) { return sqrtf(x); }
 // The low 32 bits of round(v), |v| < 2^51: the integer falls out of the mantissa.
 DEVICE lane_i lane_low_bits(lane_d v)
 {
@@ -163,6 +164,7 @@ DEVICE lane_f lane_max(lane_f a, lane_f b) { return _mm256_max_ps(a, b); }
 DEVICE lane_f lane_fma(lane_f a, lane_f b, lane_f c) { return _mm256_fmadd_ps(a, b, c); }
 DEVICE lane_f lane_fnma(lane_f a, lane_f b, lane_f c) { return _mm256_fnmadd_ps(a, b, c); }
 DEVICE int lane_bits(lane_i m) { return _mm256_movemask_ps((__m256)m); }
+DEVICE lane_f lane_sqrt(lane_f x) { return _mm256_sqrt_ps(x); }
 // The 12-bit estimate and one Newton step: relative error below 3e-7 for positive normal x.
 DEVICE lane_f lane_rsqrt(lane_f x)
 {
@@ -180,12 +182,13 @@ DEVICE int lane_bits(lane_i m)
     for (int l = 0; l < LANES; ++l) bits |= (m[l] != 0) << l;
     return bits;
 }
-DEVICE lane_f lane_rsqrt(lane_f x)
+DEVICE lane_f lane_sqrt(lane_f x)
 {
     lane_f y;
-    for (int l = 0; l < LANES; ++l) y[l] = 1.0f / sqrtf(x[l]);
+    for (int l = 0; l < LANES; ++l) y[l] = sqrtf(x[l]);
     return y;
 }
+DEVICE lane_f lane_rsqrt(lane_f x) { return 1.0f / lane_sqrt(x); }
 #endif
 DEVICE bool lane_all_at_most(lane_d v, double limit)
 {

@@ -26,7 +26,8 @@ DEVICE Bond bond_of_row(
         xi[k] = lane_splat(rest[at]) - rest_b[k];
         u[k] = lane_float(lane_splat(displacement[at]) - moved_b[k]);
     }
-    return bond_stretch(xi, u);
+    const lane_f rest2 = rest_squared(xi);
+    return bond_now(xi, u, rest2, lane_sqrt(rest2));
 }
 
 // Number of the pair of clusters a <= b, or -1.
@@ -70,7 +71,7 @@ KERNEL void find_bonds(
 // stretch of each particle. Each pair is visited once and acts on both ends; sums go to the
 // slots of the tile, which nobody else writes.
 KERNEL void bond_forces(
-    int n_tiles, float weak_factor,
+    int n_tiles, float least_threshold, float weak_factor,
     const int *flag,
     const int64 *step,
     const int *tile_start,      // (n_tiles + 1,) first cluster of a tile
@@ -91,7 +92,7 @@ KERNEL void bond_forces(
     OUT float *slot)            // (n_slots, 4, LANES) force and smallest stretch
 {
     if (flag[FLAG_HALT]) return;
-    const lane_f zero = lane_splat(0.0f);
+    const lane_f zero = lane_splat(0.0f), least = lane_splat(weak_factor * least_threshold);
     FOR_EACH_GROUP(tile, n_tiles, 1) {
         for (int64 s = tile_slot[tile]; s < tile_slot[tile + 1]; ++s)
             for (int k = 0; k < 4; ++k) lane_store(slot + LANES * (4 * s + k), zero);
@@ -112,8 +113,6 @@ KERNEL void bond_forces(
                 for (int k = 0; k < 3; ++k)
                     moved_b[k] = lane_load(displacement + LANES * (3 * (int64)b + k));
                 const lane_f weight_b = lane_load(weight + LANES * (int64)b);
-                const lane_f threshold_b = lane_load(threshold + LANES * (int64)b);
-                const uint64 weak = pair_weak[p];
                 uint64 broken = 0;
                 lane_f back[4] = {zero, zero, zero, zero};
 
@@ -125,25 +124,26 @@ KERNEL void bond_forces(
                     const Bond bond = bond_of_row(
                         rest, displacement, a, i, rest_b, moved_b, xi);
 
-                    // Break a bond stretched beyond the larger threshold of its ends.
-                    lane_i on = lane_from_bits(row);
+                    const lane_i on = lane_from_bits(row);
                     const int64 at = LANES * (int64)a + i;
-                    lane_f limit = lane_max(lane_splat(threshold[at]), threshold_b);
-                    if (weak) {
-                        const lane_i soft =
-                            lane_from_bits((int)(weak >> (LANES * i)) & ROW_BITS);
-                        limit = lane_select(soft, limit * weak_factor, limit);
-                    }
-                    const int torn = lane_bits(on & (bond.stretch > limit));
-                    if (torn) {
+                    lane_f pull = lane_select(on, bond.pull, zero);
+                    lane_f stretch = pull * bond.length;
+
+                    // Break a bond stretched beyond the larger threshold of its ends; hardly any
+                    // bond is beyond the least threshold of all.
+                    if (lane_bits(stretch > least)) {
+                        lane_f limit = lane_max(
+                            lane_splat(threshold[at]), lane_load(threshold + LANES * (int64)b));
+                        const int soft = (int)(pair_weak[p] >> (LANES * i)) & ROW_BITS;
+                        limit = lane_select(lane_from_bits(soft), limit * weak_factor, limit);
+                        const int torn = lane_bits(stretch > limit);
                         broken |= (uint64)torn << (LANES * i);
-                        on = lane_from_bits(row & ~torn);
+                        pull = lane_select(lane_from_bits(torn), zero, pull);
+                        stretch = pull * bond.length;
                     }
 
                     // Pull both ends: c V_i V_j stretch, along the bond (eq. 3).
-                    const lane_f stretch = lane_select(on, bond.stretch, zero);
-                    const lane_f pull =
-                        stretch * bond.inverse_length * (weight_b * weight[at]);
+                    pull = pull * (weight_b * weight[at]);
                     for (int k = 0; k < 3; ++k) {
                         sum[i][k] = lane_fnma(pull, bond.y[k], sum[i][k]);
                         back[k] = lane_fma(pull, bond.y[k], back[k]);
@@ -249,17 +249,16 @@ KERNEL void bond_sums(
                     const Bond bond = bond_of_row(
                         rest, displacement, a, i, rest_b, moved_b, xi);
                     const lane_i on = lane_from_bits(row);
-                    const lane_f rest2 =
-                        xi[0] * xi[0] + xi[1] * xi[1] + xi[2] * xi[2];
-                    const lane_f inverse = lane_select(on, lane_rsqrt(rest2), zero);
-                    const lane_f length = lane_select(on, rest2 * inverse, zero) * unit;
+                    const lane_f rest_length = lane_sqrt(rest_squared(xi)) * unit;
+                    const lane_f length = lane_select(on, rest_length, zero);
+                    const lane_f inverse = lane_select(on, one / rest_length, zero);
+                    const lane_f stretch = lane_select(on, bond.pull * bond.length, zero);
                     const int64 at = LANES * (int64)a + i;
-                    const lane_f energy = lane_select(
-                        on, 0.25f * bond.stretch * bond.stretch * length * weight_b * weight[at],
-                        zero);
+                    const lane_f energy =
+                        0.25f * stretch * stretch * length * weight_b * weight[at];
                     const lane_f count = lane_select(on, one, zero);
                     const float mine[4] = {
-                        lane_sum(length * volume_b), lane_sum(inverse * volume_b) / unit,
+                        lane_sum(length * volume_b), lane_sum(inverse * volume_b),
                         lane_sum(count), lane_sum(energy)};
                     lane_fence();
                     for (int k = 0; k < 4; ++k) {
@@ -269,7 +268,7 @@ KERNEL void bond_sums(
                     }
                     lane_fence();
                     back[0] = back[0] + length * volume[at];
-                    back[1] = back[1] + inverse * (volume[at] / unit);
+                    back[1] = back[1] + inverse * volume[at];
                     back[2] = back[2] + count;
                     back[3] = back[3] + energy;
                 }

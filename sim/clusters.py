@@ -68,7 +68,8 @@ def find_network(device: Device, solid: Solid, horizon: float) -> ClusterNetwork
     tile_start, tile_slot, pair_slot, source_start, source = lay_out_slots(
         len(particle), first, second)
     layout = Layout(
-        particle=particle, source_start=source_start, source=source,
+        particle=particle, source_start=source_start, n_slot_floats=4 * LANES * len(source),
+        source=np.column_stack([4 * LANES * source, np.full(len(source), LANES)]),
         unit=displacement_unit(solid, horizon), cluster_stride=3 * LANES, axis_stride=LANES)
     return ClusterNetwork(
         layout=layout, tile_start=tile_start, tile_slot=tile_slot,
@@ -149,4 +150,4 @@ def lay_out_slots(n_clusters: int, first: Array, second: Array) -> tuple[Array, 
     source = np.argsort(slot_cluster, kind="stable")
     return (tile_start.astype(np.int32), row_starts(slot_tile, n_tiles),
             np.searchsorted(key, pair_key).astype(np.int32),
-            row_starts(slot_cluster[source], n_clusters), source.astype(np.int32))
+            row_starts(slot_cluster[source], n_clusters), source)

@@ -4,18 +4,20 @@
 #include "sim/laws.cuh"
 #include "sim/layout.cuh"
 
-#define OFFSET_WORDS 6  // xi (3) [unit], |xi|^2, 1 / |xi|, length in metres a unit length
+#define OFFSET_WORDS 6  // xi (3), |xi|^2, |xi| [unit], and |xi| [m]
+#define ROW_BITS ((1 << LANES) - 1)
 
-// The bonds of the lanes at `at` with those at `at + shift`, from the first to the second.
+// The bonds of eight particles with those that are `shift` lanes further: the displacements of
+// the first in `moved`, and in `from` where they lie.
 DEVICE Bond bond_of_offset(
-    const float *word, const int *displacement, int64 axis_stride, int64 to, const lane_i *moved)
+    const float *word, const int *const *from, int64 shift, const lane_i *moved)
 {
     lane_f xi[3], u[3];
     for (int k = 0; k < 3; ++k) {
         xi[k] = lane_splat(word[k]);
-        u[k] = lane_float(lane_load(displacement + k * axis_stride + to) - moved[k]);
+        u[k] = lane_float(lane_load(from[k] + shift) - moved[k]);
     }
-    return bond_stretch(xi, u, lane_splat(word[3]), lane_splat(word[4]));
+    return bond_now(xi, u, lane_splat(word[3]), lane_splat(word[4]));
 }
 
 // Set the live bits of the bonds that exist: both ends are cells of the box.
@@ -42,11 +44,15 @@ KERNEL void lattice_find(
 }
 
 // Break overstretched bonds, then sum the forces of the live ones [N] and the smallest stretch
-// of each particle. A bond is evaluated from both ends, with the same bits: negated vectors
-// give the same stretch, so both find it broken or neither does.
+// of each particle. Each bond is visited once and acts on both ends. A tile is some layers of
+// rows; it sums into four planes of its own, which reach a horizon further than its rows.
+//
+// The blocks of a row are visited across the rows, so that what one cluster loads is still in
+// the cache for the next; the offsets are sorted so that neighbouring stores do not overlap.
 KERNEL void lattice_forces(
-    int n_clusters, int first_cluster, int n_offsets, int64 axis_stride, float weak_factor,
-    float stiffness,
+    int n_tiles, int first_cluster, int tile_layers, int n_layers, int rows_b, int blocks,
+    int n_offsets, int64 axis_stride, int64 plane_start, int64 plane_stride,
+    float least_threshold, float weak_factor, float stiffness,
     const int *flag,
     const int64 *step,
     const int *shift,           // (n_offsets,) lanes from a particle to its neighbour
@@ -59,85 +65,135 @@ KERNEL void lattice_forces(
     const float *threshold,     // (n_clusters, LANES) tau'
     INOUT uint8 *live,          // (n_clusters, n_offsets)
     INOUT int64 *edge_step,     // (n_edges,)
-    OUT float *slot)            // (n_clusters, 4, LANES)
+    OUT float *slot)            // (n_tiles, 4, plane_stride) from plane_start on
 {
     if (flag[FLAG_HALT]) return;
     const lane_f zero = lane_splat(0.0f);
-    FOR_EACH_GROUP(item, n_clusters, 32) {
-        const int64 c = first_cluster + item, at = LANES * c;
-        uint8 *mine = live + n_offsets * c;
-        const uint8 *soft = weak + n_offsets * c;
-        const bool softened = weakened[c] != 0;
-        lane_i moved[3];
-        for (int k = 0; k < 3; ++k) moved[k] = lane_load(displacement + k * axis_stride + at);
-        const lane_f limit_here = lane_load(threshold + at);
-        lane_f sum[3] = {zero, zero, zero}, lowest = zero;
+    FOR_EACH_GROUP(tile, n_tiles, 1) {
+        float *plane = slot + plane_start + 4 * plane_stride * tile;
+        for (int64 p = 0; p < 4 * plane_stride; p += LANES) lane_store(plane + p, zero);
+        lane_fence();
+        const int first_layer = (int)tile * tile_layers;
+        const int n_rows = rows_b * minimum(tile_layers, n_layers - first_layer);
 
-        for (int o = 0; o < n_offsets; ++o) {
-            const int row = mine[o];
-            if (!row) continue;
-            const int64 to = at + shift[o];
-            const Bond bond = bond_of_offset(
-                word + OFFSET_WORDS * o, displacement, axis_stride, to, moved);
-
-            // Break a bond stretched beyond the larger threshold of its ends.
-            lane_i on = lane_from_bits(row);
-            lane_f limit = lane_max(limit_here, lane_load(threshold + to));
-            if (softened)
-                limit = lane_select(lane_from_bits(soft[o]), limit * weak_factor, limit);
-            const int torn = lane_bits(on & (bond.stretch > limit));
-            if (torn) {
-                mine[o] = (uint8)(row & ~torn);
-                on = lane_from_bits(row & ~torn);
-                if (edge_offset[o] >= 0)
-                    for (int l = 0; l < LANES; ++l)
-                        if (torn >> l & 1)
-                            edge_step[edge[3 * (at + l) + edge_offset[o]]] = step[0] + 1;
+        for (int item = 0; item < n_rows * blocks; ++item) {
+            const int64 local = (int64)(item % n_rows) * blocks + item / n_rows;
+            const int64 c = first_cluster + (int64)first_layer * rows_b * blocks + local;
+            const int64 at = LANES * c;
+            // The first LANES of a plane are slack for lanes that stand outside of their row.
+            float *own = plane + LANES + LANES * local;
+            uint8 *mine = live + n_offsets * c;
+            const bool softened = weakened[c] != 0;
+            const lane_f least =
+                lane_splat(softened ? weak_factor * least_threshold : least_threshold);
+            const int *from[3];
+            lane_i moved[3];
+            for (int k = 0; k < 3; ++k) {
+                from[k] = displacement + k * axis_stride + at;
+                moved[k] = lane_load(from[k]);
             }
+            lane_f sum[3] = {zero, zero, zero}, lowest = zero;
 
-            // Pull toward the neighbour: c V^2 stretch, along the bond (eq. 3).
-            const lane_f stretch = lane_select(on, bond.stretch, zero);
-            const lane_f pull = stretch * bond.inverse_length;
-            for (int k = 0; k < 3; ++k) sum[k] = lane_fma(pull, bond.y[k], sum[k]);
-            lowest = lane_min(lowest, stretch);
+            for (int o = 0; o < n_offsets; ++o) {
+                const int row = mine[o];
+                if (!row) continue;
+                const Bond bond = bond_of_offset(word + OFFSET_WORDS * o, from, shift[o], moved);
+                lane_f pull = bond.pull;
+                if (row != ROW_BITS) pull = lane_select(lane_from_bits(row), pull, zero);
+                lane_f stretch = pull * bond.length;
+
+                // Break a bond stretched beyond the larger threshold of its ends; hardly any
+                // bond is beyond the least threshold of all.
+                if (lane_bits(stretch > least)) {
+                    lane_f limit = lane_max(
+                        lane_load(threshold + at), lane_load(threshold + at + shift[o]));
+                    if (softened)
+                        limit = lane_select(
+                            lane_from_bits(weak[n_offsets * c + o]), limit * weak_factor, limit);
+                    const int torn = lane_bits(stretch > limit);
+                    if (torn) {
+                        mine[o] = (uint8)(row & ~torn);
+                        pull = lane_select(lane_from_bits(torn), zero, pull);
+                        stretch = pull * bond.length;
+                        for (int l = 0; l < LANES && edge_offset[o] >= 0; ++l)
+                            if (torn >> l & 1)
+                                edge_step[edge[3 * (at + l) + edge_offset[o]]] = step[0] + 1;
+                    }
+                }
+
+                // Pull both ends together: c V^2 stretch, along the bond (eq. 3).
+                float *other = own + shift[o];
+                for (int k = 0; k < 3; ++k) {
+                    sum[k] = lane_fma(pull, bond.y[k], sum[k]);
+                    lane_store(other + k * plane_stride, lane_fnma(
+                        pull, bond.y[k], lane_load(other + k * plane_stride)));
+                }
+                lowest = lane_min(lowest, stretch);
+                lane_store(other + 3 * plane_stride,
+                           lane_min(lane_load(other + 3 * plane_stride), stretch));
+                lane_fence();
+            }
+            for (int k = 0; k < 3; ++k)
+                lane_store(own + k * plane_stride, lane_load(own + k * plane_stride) + sum[k]);
+            lane_store(own + 3 * plane_stride,
+                       lane_min(lane_load(own + 3 * plane_stride), lowest));
+            lane_fence();
         }
-        float *own = slot + LANES * 4 * c;
-        for (int k = 0; k < 3; ++k) lane_store(own + LANES * k, sum[k] * stiffness);
-        lane_store(own + LANES * 3, lowest);
+        for (int k = 0; k < 3; ++k)
+            for (int64 p = k * plane_stride; p < (k + 1) * plane_stride; p += LANES)
+                lane_store(plane + p, lane_load(plane + p) * stiffness);
     }
 }
 
 // Sums over each particle's live bonds: V |xi|, V / |xi|, their number, half their energy [J].
 KERNEL void lattice_sums(
-    int n_clusters, int first_cluster, int n_offsets, int64 axis_stride, float volume,
-    float stiffness,
+    int n_tiles, int first_cluster, int tile_layers, int n_layers, int rows_b, int blocks,
+    int n_offsets, int64 axis_stride, int64 plane_start, int64 plane_stride,
+    float volume, float stiffness,
     const int *shift,           // (n_offsets,)
     const float *word,          // (n_offsets, OFFSET_WORDS)
     const uint8 *live,          // (n_clusters, n_offsets)
     const int *displacement,
-    OUT float *slot)            // (n_clusters, 4, LANES)
+    OUT float *slot)            // (n_tiles, 4, plane_stride) from plane_start on
 {
     const lane_f zero = lane_splat(0.0f);
-    FOR_EACH_GROUP(item, n_clusters, 32) {
-        const int64 c = first_cluster + item, at = LANES * c;
-        lane_i moved[3];
-        for (int k = 0; k < 3; ++k) moved[k] = lane_load(displacement + k * axis_stride + at);
-        lane_f sum[4] = {zero, zero, zero, zero};
-        for (int o = 0; o < n_offsets; ++o) {
-            const int row = live[n_offsets * c + o];
-            if (!row) continue;
-            const float *constant = word + OFFSET_WORDS * o;
-            const Bond bond = bond_of_offset(
-                constant, displacement, axis_stride, at + shift[o], moved);
-            const lane_i on = lane_from_bits(row);
-            const float length = constant[5];
-            const float term[4] = {volume * length, volume / length, 1.0f, 0.0f};
-            const lane_f stretch = lane_select(on, bond.stretch, zero);
-            for (int k = 0; k < 3; ++k)
-                sum[k] = sum[k] + lane_select(on, lane_splat(term[k]), zero);
-            sum[3] = sum[3] + stretch * stretch * (0.25f * stiffness * length);
+    FOR_EACH_GROUP(tile, n_tiles, 1) {
+        float *plane = slot + plane_start + 4 * plane_stride * tile;
+        for (int64 p = 0; p < 4 * plane_stride; p += LANES) lane_store(plane + p, zero);
+        lane_fence();
+        const int first_layer = (int)tile * tile_layers;
+        const int n_rows = rows_b * minimum(tile_layers, n_layers - first_layer);
+        for (int64 local = 0; local < (int64)n_rows * blocks; ++local) {
+            const int64 c = first_cluster + (int64)first_layer * rows_b * blocks + local;
+            float *own = plane + LANES + LANES * local;
+            const int *from[3];
+            lane_i moved[3];
+            for (int k = 0; k < 3; ++k) {
+                from[k] = displacement + k * axis_stride + LANES * c;
+                moved[k] = lane_load(from[k]);
+            }
+            for (int o = 0; o < n_offsets; ++o) {
+                const int row = live[n_offsets * c + o];
+                if (!row) continue;
+                const float *constant = word + OFFSET_WORDS * o;
+                const Bond bond = bond_of_offset(constant, from, shift[o], moved);
+                const lane_i on = lane_from_bits(row);
+                const lane_f stretch = lane_select(on, bond.pull * bond.length, zero);
+                const float length = constant[5];
+                const lane_f term[4] = {
+                    lane_select(on, lane_splat(volume * length), zero),
+                    lane_select(on, lane_splat(volume / length), zero),
+                    lane_select(on, lane_splat(1.0f), zero),
+                    stretch * stretch * (0.25f * stiffness * length)};
+                for (int k = 0; k < 4; ++k) {
+                    float *here = own + k * plane_stride, *there = here + shift[o];
+                    lane_store(here, lane_load(here) + term[k]);
+                    lane_fence();
+                    lane_store(there, lane_load(there) + term[k]);
+                    lane_fence();
+                }
+            }
         }
-        for (int k = 0; k < 4; ++k) lane_store(slot + LANES * (4 * c + k), sum[k]);
     }
 }
 
@@ -150,7 +206,7 @@ KERNEL void lattice_contact_bonds(
     const int *count,           // (n_padded,)
     const int *candidate,       // (n_padded, capacity)
     const int *cell,            // (n_padded, 4): body, then place along a, b and the row
-    const int *offset_number,   // (2 reach + 1)^3: number of the offset, or -1
+    const int *offset_number,   // (2 reach + 1)^3: number of the offset ahead, or -1
     INOUT int64 *candidate_bit) // (n_padded, capacity)
 {
     if (flag[FLAG_HALT] || !flag[FLAG_REBUILD]) return;
@@ -158,17 +214,23 @@ KERNEL void lattice_contact_bonds(
     FOR_EACH(i, n_padded) {
         if (stamp[i] != (int)step[0] + steps_ahead) continue;
         for (int64 k = capacity * i; k < capacity * i + count[i]; ++k) {
-            const int *here = cell + 4 * i, *there = cell + 4 * (int64)candidate[k];
-            int place = 0;
-            bool near = here[0] == there[0];
-            for (int axis = 1; axis < 4; ++axis) {
-                const int apart = there[axis] - here[axis] + reach;
-                near = near && apart >= 0 && apart < side;
-                place = side * place + apart;
+            // The bit stands with the particle from which the other is ahead.
+            int64 found = -1;
+            for (int turn = 0; turn < 2; ++turn) {
+                const int64 from = turn ? candidate[k] : i, to = turn ? i : candidate[k];
+                const int *here = cell + 4 * from, *there = cell + 4 * to;
+                int place = 0;
+                bool near = here[0] == there[0];
+                for (int axis = 1; axis < 4; ++axis) {
+                    const int apart = there[axis] - here[axis] + reach;
+                    near = near && apart >= 0 && apart < side;
+                    place = side * place + apart;
+                }
+                const int number = near ? offset_number[place] : -1;
+                if (number >= 0)
+                    found = LANES * (n_offsets * (from / LANES) + number) + from % LANES;
             }
-            const int number = near ? offset_number[place] : -1;
-            candidate_bit[k] =
-                number < 0 ? -1 : LANES * (n_offsets * (i / LANES) + number) + i % LANES;
+            candidate_bit[k] = found;
         }
     }
 }
@@ -198,10 +260,8 @@ KERNEL void lattice_weaken(
             for (int bit = 0; bit < LANES * n_offsets; ++bit) {
                 const int64 byte = n_offsets * c + bit / LANES;
                 if (!(live[byte] >> bit % LANES & 1)) continue;
-                // Both ends must find the same: always look from the lower particle.
-                const int64 here = LANES * c + bit % LANES, there = here + shift[bit / LANES];
-                const float *from = planar + 2 * minimum(here, there);
-                const float *to = planar + 2 * maximum(here, there);
+                const float *from = planar + 2 * (LANES * c + bit % LANES);
+                const float *to = from + 2 * (int64)shift[bit / LANES];
                 if (crosses(wall, from[0], from[1], to[0], to[1])) {
                     weak[byte] = (uint8)(weak[byte] | 1 << bit % LANES);
                     weakened[c] = 1;

@@ -1,11 +1,14 @@
 """Bonds of whole boxes of cubes: no lists at all, neighbours stand at fixed offsets.
 
 Rows of cubes along one axis are cut into clusters of eight; the eight particles of a cluster
-meet their neighbours at an offset in one vector, and one byte holds the eight live bits. A
-bond is evaluated from both of its ends: on a lattice that is cheaper than to scatter, as every
-lane is in use and rest lengths are constants of the offset. Displacements lie in planes, one a
+meet their neighbours at an offset in one vector, and one byte holds the eight live bits. Only
+the offsets ahead are kept, so that a bond is visited once. Displacements lie in planes, one a
 component, so that a shifted row is a plain load. An empty cluster at either end of the arrays
 lets the loads of the outermost rows run over.
+
+A body is cut into tiles of whole layers. A tile adds up forces in planes of its own, which
+reach ``horizon`` layers beyond its end; a cluster's force is the sum of what its own tile and
+the tiles behind it have for it, in that order.
 """
 
 from __future__ import annotations
@@ -17,11 +20,15 @@ import numpy as np
 from vfx.device import Device, Launch
 from vfx.geometry.handoff import Array, Solid
 from vfx.sim.bonds import count_bits
-from vfx.sim.clusters import displacement_unit
+from vfx.sim.clusters import displacement_unit, row_starts
 from vfx.sim.contact import ContactSearch
 from vfx.sim.material import lattice_offsets
 from vfx.sim.ordering import LANES, Layout
 from vfx.sim.particles import Particles
+
+
+#: Layers of rows in a tile, unless the horizon is larger.
+TILE_LAYERS = 8
 
 
 @dataclass(frozen=True)
@@ -29,14 +36,32 @@ class Box:
     """One body: its rows stand in a grid (a, b), ``axes`` says which body axes these are."""
 
     first_cluster: int
-    n_clusters: int
     axes: tuple[int, int, int]      # body axes of a, b and the row
     shape: tuple[int, int, int]     # cells along a, b and the row
+    tile_layers: int                # layers along a in a tile
+    plane_start: int                # first float of the first tile's planes
+    plane_stride: int               # floats of a plane
 
     @property
-    def padded_row(self) -> int:
-        """Lanes of a row."""
-        return -(-self.shape[2] // LANES) * LANES
+    def blocks(self) -> int:
+        """Clusters of a row."""
+        return -(-self.shape[2] // LANES)
+
+    @property
+    def n_clusters(self) -> int:
+        """Clusters of the body."""
+        return self.shape[0] * self.shape[1] * self.blocks
+
+    @property
+    def n_tiles(self) -> int:
+        """Tiles of the body."""
+        return -(-self.shape[0] // self.tile_layers)
+
+    @property
+    def tiling(self) -> tuple[int, ...]:
+        """The arguments by which the kernels know tiles and planes."""
+        return (self.n_tiles, self.first_cluster, self.tile_layers, self.shape[0],
+                self.shape[1], self.blocks)
 
 
 def is_lattice(solid: Solid) -> bool:
@@ -55,13 +80,14 @@ class LatticeBonds:
         self._module = device.module("sim/lattice.cu")
         self._horizon = horizon
         self._reach = int(horizon + 1e-6)
-        offset = np.array(lattice_offsets(horizon), np.int32)
+        offset = offsets_ahead(horizon)
         self._n_offsets = len(offset)
-        self.boxes, particle = arrange(solid)
+        self.boxes, particle = arrange(solid, self._reach)
         clusters = len(particle)
+        source_start, source, n_floats = slot_sources(self.boxes, self._reach, clusters)
         self.layout = Layout(
-            particle=particle, source_start=np.arange(clusters + 1, dtype=np.int32),
-            source=np.arange(clusters, dtype=np.int32), unit=displacement_unit(solid, horizon),
+            particle=particle, source_start=source_start, source=source,
+            n_slot_floats=n_floats, unit=displacement_unit(solid, horizon),
             cluster_stride=LANES, axis_stride=LANES * clusters)
         self.edge_number = np.arange(len(solid.edge))
         put = device.from_host
@@ -71,8 +97,8 @@ class LatticeBonds:
         self._stiffness = np.zeros(len(self.boxes))
         self._shift, self._word = [], []
         for body, box in enumerate(self.boxes):
-            row = box.padded_row
-            shift = (offset[:, 0] * box.shape[1] + offset[:, 1]) * row + offset[:, 2]
+            rows = offset[:, 0] * box.shape[1] + offset[:, 1]
+            shift = rows * LANES * box.blocks + offset[:, 2]
             self._shift.append(put(shift.astype(np.int32)))
             self._word.append(put(offset_words(solid, body, box, offset, self.layout.unit)))
             self._module.lattice_find(
@@ -108,8 +134,9 @@ class LatticeBonds:
     def forces(self, particles: Particles, weak_factor: float) -> list[Launch]:
         """Return a launch a body that breaks bonds and sums forces into the slots."""
         return [self._module.lattice_forces.prepare(
-            box.n_clusters, box.first_cluster, self._n_offsets, self.layout.axis_stride,
-            weak_factor, float(self._stiffness[body]), particles.flag, particles.step,
+            *box.tiling, self._n_offsets, self.layout.axis_stride, box.plane_start,
+            box.plane_stride, particles.least_threshold, weak_factor,
+            float(self._stiffness[body]), particles.flag, particles.step,
             self._shift[body], self._word[body], self._edge_offset, self._edge, self._weak,
             self._weakened, particles.displacement, particles.threshold, self.live,
             particles.edge_step, particles.slot) for body, box in enumerate(self.boxes)]
@@ -117,8 +144,9 @@ class LatticeBonds:
     def sums(self, particles: Particles) -> list[Launch]:
         """Return a launch a body that sums lengths, counts and energies into the slots."""
         return [self._module.lattice_sums.prepare(
-            box.n_clusters, box.first_cluster, self._n_offsets, self.layout.axis_stride,
-            float(self._solid.length_scale[body] ** 3), float(self._stiffness[body]),
+            *box.tiling, self._n_offsets, self.layout.axis_stride, box.plane_start,
+            box.plane_stride, float(self._solid.length_scale[body] ** 3),
+            float(self._stiffness[body]),
             self._shift[body], self._word[body], self.live, particles.displacement,
             particles.slot) for body, box in enumerate(self.boxes)]
 
@@ -144,33 +172,73 @@ class LatticeBonds:
                 self._weak, self._weakened)
 
     def count(self) -> int:
-        """Return the number of live bonds; each has a bit at both ends."""
-        return count_bits(self._device, self.live) // 2
+        """Return the number of live bonds."""
+        return count_bits(self._device, self.live)
 
     def count_weak(self) -> int:
         """Return the number of weakened bonds."""
-        return count_bits(self._device, self._weak) // 2
+        return count_bits(self._device, self._weak)
 
 
-def arrange(solid: Solid) -> tuple[list[Box], Array]:
+def offsets_ahead(horizon: float) -> Array:
+    """Return one offset of each pair of opposite ones, (k, 3) int32: along a, b and the row.
+
+    They are sorted by the step along the row: what one stores, the next does not load.
+    """
+    ahead = [offset for offset in lattice_offsets(horizon) if offset > (0, 0, 0)]
+    return np.array(sorted(ahead, key=lambda o: (o[2], o[0], o[1])), np.int32).reshape(-1, 3)
+
+
+def arrange(solid: Solid, reach: int) -> tuple[list[Box], Array]:
     """Cut every body into rows of clusters; return the boxes and the (C, 8) particles."""
     empty = np.full((1, LANES), -1, np.int64)
-    rows, boxes, first = [empty], [], 1
+    rows, boxes, first, plane_start = [empty], [], 1, 0
     for body in range(len(solid.length_scale)):
         members = np.flatnonzero(solid.body == body)
         cell = solid.cell[members]
         size = cell.max(0) + 1
-        # Rows along the axis that wastes the fewest lanes; of equals, the longest.
+        # Rows along the axis that wastes the fewest lanes; of equals, the longest. Layers
+        # along the longer of the other two, so that there are many tiles.
         waste = [(-(-int(n) // LANES) * LANES / int(n), -int(n)) for n in size]
         row = min(range(3), key=waste.__getitem__)
-        axes = (*[axis for axis in range(3) if axis != row], row)
-        shape = tuple(int(size[axis]) for axis in axes)
+        b, a = sorted((axis for axis in range(3) if axis != row), key=lambda axis: size[axis])
+        shape = (int(size[a]), int(size[b]), int(size[row]))
         block = np.full((*shape[:2], -(-shape[2] // LANES) * LANES), -1, np.int64)
-        block[tuple(cell[:, list(axes)].T)] = members
+        block[tuple(cell[:, [a, b, row]].T)] = members
         rows.append(block.reshape(-1, LANES))
-        boxes.append(Box(first, len(rows[-1]), axes, shape))  # type: ignore[arg-type]
+        layers = max(TILE_LAYERS, reach)
+        lanes_a_layer = shape[1] * block.shape[2]
+        box = Box(first, (a, b, row), shape, layers, plane_start,
+                  (layers + reach) * lanes_a_layer + 2 * LANES)
+        boxes.append(box)
         first += len(rows[-1])
+        plane_start += 4 * box.plane_stride * box.n_tiles
     return boxes, np.concatenate([*rows, empty])
+
+
+def slot_sources(boxes: list[Box], reach: int, n_clusters: int) -> tuple[Array, Array, int]:
+    """Return (source_start, source, floats): the floats that add up to each cluster's force.
+
+    ``source`` is (s, 2) int64: where the first component begins, and the stride to the next.
+    """
+    cluster, place = [], []
+    for box in boxes:
+        layer = np.arange(box.n_clusters) // (box.shape[1] * box.blocks)
+        own = layer // box.tile_layers
+        lanes_a_layer = box.shape[1] * box.blocks * LANES
+        within = np.arange(box.n_clusters) * LANES - layer * lanes_a_layer
+        # The tile behind reaches into the first layers of this one; its sum comes first.
+        for tile in (own - 1, own):
+            local = layer - tile * box.tile_layers
+            seen = (tile >= 0) & (local < box.tile_layers + reach)
+            start = (box.plane_start + tile * 4 * box.plane_stride + LANES
+                     + local * lanes_a_layer + within)
+            cluster.append(box.first_cluster + np.flatnonzero(seen))
+            place.append(np.column_stack([start, np.full(len(start), box.plane_stride)])[seen])
+    number = np.concatenate(cluster)
+    order = np.argsort(number, kind="stable")
+    floats = max(box.plane_start + 4 * box.plane_stride * box.n_tiles for box in boxes)
+    return (row_starts(number[order], n_clusters), np.concatenate(place)[order], floats)
 
 
 def offset_words(solid: Solid, body: int, box: Box, offset: Array, unit: float) -> Array:
@@ -180,7 +248,7 @@ def offset_words(solid: Solid, body: int, box: Box, offset: Array, unit: float) 
     along[:, list(box.axes)] = offset
     xi = spacing * along @ solid.orientation[body].T / unit
     length = np.sqrt((along**2).sum(1)) * spacing / unit
-    words = np.column_stack([xi, length**2, 1.0 / length, length * unit])
+    words = np.column_stack([xi, length**2, length, length * unit])
     return np.ascontiguousarray(words.astype(np.float32))
 
 

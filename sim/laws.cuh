@@ -3,16 +3,16 @@
 
 // A bond as it is now, one bond a lane. Lengths may be in any unit, as long as it is one.
 struct Bond {
-    lane_f y[3];            // current bond vector
-    lane_f stretch;         // (|y| - |xi|) / |xi|, levine-2014 eq. 2
-    lane_f inverse_length;  // 1 / |y|
+    lane_f y[3];    // current bond vector
+    lane_f length;  // |y|
+    lane_f pull;    // stretch / |y|; the stretch (|y| - |xi|) / |xi| is levine-2014 eq. 2
 };
 
-// Stretch of a bond from its rest vector xi, with |xi|^2 and 1 / |xi|, and the difference u of
-// its ends' displacements. |y|^2 - |xi|^2 = u . (xi + y) keeps the relative accuracy of small
-// strains in float32; a bond whose ends moved alike has stretch exactly 0.
-DEVICE Bond bond_stretch(
-    const lane_f *xi, const lane_f *u, lane_f rest2, lane_f inverse_rest)
+// A bond from its rest vector xi, with |xi|^2 and |xi|, and the difference u of its ends'
+// displacements. |y|^2 - |xi|^2 = u . (xi + y) keeps the relative accuracy of small strains in
+// float32; a bond whose ends moved alike has stretch exactly 0. Square root and division are
+// those of IEEE 754, the same on every processor.
+DEVICE Bond bond_now(const lane_f *xi, const lane_f *u, lane_f rest2, lane_f rest)
 {
     Bond bond;
     for (int k = 0; k < 3; ++k) bond.y[k] = xi[k] + u[k];
@@ -20,21 +20,17 @@ DEVICE Bond bond_stretch(
     growth = lane_fma(u[1], xi[1] + bond.y[1], growth);
     growth = lane_fma(u[2], xi[2] + bond.y[2], growth);
     const lane_f length2 = rest2 + growth;
-    bond.inverse_length = lane_rsqrt(length2);
-    const lane_f one_and_ratio =
-        lane_fma(length2 * bond.inverse_length, inverse_rest, lane_splat(1.0f));
-    bond.stretch = growth * (inverse_rest * inverse_rest) / one_and_ratio;
+    bond.length = lane_sqrt(length2);
+    bond.pull = growth / (rest * lane_fma(rest, bond.length, length2));
     return bond;
 }
 
-// The same from the rest vector alone.
-DEVICE Bond bond_stretch(const lane_f *xi, const lane_f *u)
+// Square of the length of a rest vector; the tiny term keeps a particle's lane with itself,
+// which is no bond, away from 0.
+DEVICE lane_f rest_squared(const lane_f *xi)
 {
-    // The tiny term keeps a particle's lane with itself, which is no bond, finite.
-    const lane_f tiny = lane_splat(1e-30f);
-    const lane_f rest2 =
-        lane_fma(xi[2], xi[2], lane_fma(xi[1], xi[1], lane_fma(xi[0], xi[0], tiny)));
-    return bond_stretch(xi, u, rest2, lane_rsqrt(rest2));
+    return lane_fma(xi[2], xi[2], lane_fma(xi[1], xi[1], lane_fma(
+        xi[0], xi[0], lane_splat(1e-10f))));
 }
 
 // Quadratic repulsion [N] of two particles at distance d < reach, levine-2014 eq. 6.

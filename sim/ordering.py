@@ -16,14 +16,16 @@ class Layout:
     """Which particle stands in which lane, and where its sums are collected.
 
     ``particle`` is (C, 8) int64 with -1 for padding. A cluster's force is the sum of its
-    slots ``source[source_start[c]:source_start[c + 1]]``, in that order. ``unit`` [m] is that
-    of the fixed-point displacement, of which component k of cluster c begins at
+    sources ``source[source_start[c]:source_start[c + 1]]``, in that order: where among the
+    slots' floats the first component's lanes begin, and the stride to the next. ``unit`` [m]
+    is that of the fixed-point displacement, of which component k of cluster c begins at
     ``c * cluster_stride + k * axis_stride``.
     """
 
     particle: Array         # (C, 8) int64
     source_start: Array     # (C + 1,) int32
-    source: Array           # (slots,) int32
+    source: Array           # (s, 2) int64
+    n_slot_floats: int
     unit: float
     cluster_stride: int
     axis_stride: int
@@ -32,11 +34,6 @@ class Layout:
     def n_clusters(self) -> int:
         """Number of clusters C."""
         return len(self.particle)
-
-    @property
-    def n_slots(self) -> int:
-        """Number of slots."""
-        return len(self.source)
 
     def scatter(self, value: Array, fill: float = 0.0) -> Array:
         """Bring (n,) particle values to (C, 8), (n, 3) to (C, 3, 8)."""

@@ -37,9 +37,10 @@ class Particles:
     displacement: Any       # (24 C,) int32 [unit], modulo 2^32
     threshold: Any          # (C, 8) float32: tau'
     edge_step: Any          # (edges,) int64: step at which an adjacency edge broke, or -1
-    slot: Any               # (slots, 4, 8) float32: force and smallest stretch
+    slot: Any               # float32: force and smallest stretch, where the layout says
     flag: Any               # (4,) int32: control words, see layout.cuh
     step: Any               # (1,) int64: steps done
+    least_threshold: float  # the smallest tau; tau' is never below it
 
 
 def make_particles(
@@ -65,5 +66,6 @@ def make_particles(
         acceleration=xp.zeros(vectors, np.float32),
         displacement=xp.zeros(3 * LANES * layout.n_clusters, np.int32),
         threshold=put(threshold, fill=1.0), edge_step=xp.full(max(n_edges, 1), -1, np.int64),
-        slot=xp.zeros((layout.n_slots, 4, LANES), np.float32),
-        flag=xp.zeros(4, np.int32), step=xp.zeros(1, np.int64))
+        slot=xp.zeros(layout.n_slot_floats, np.float32),
+        flag=xp.zeros(4, np.int32), step=xp.zeros(1, np.int64),
+        least_threshold=float(threshold.astype(np.float32).min()))

@@ -80,8 +80,8 @@ KERNEL void kick(
     const int *flag,
     const int64 *step,
     const int *source_start,    // (n_clusters + 1,)
-    const int *source,          // (n_slots,)
-    const float *slot,          // (n_slots, 4, LANES): bond force [N], smallest stretch
+    const int64 *source,        // (sources, 2): first float of a source, stride of components
+    const float *slot,          // bond force [N] and smallest stretch, by the sources
     const float *inverse_mass,  // (n_clusters, LANES) [1/kg], 0 for padding
     const float *inverse_density, // (n_clusters, LANES) [m^3/kg], 0 for padding
     const float *base_threshold,// (n_clusters, LANES) tau
@@ -100,9 +100,10 @@ KERNEL void kick(
         lane_f force[3], lowest = lane_splat(0.0f);
         for (int k = 0; k < 3; ++k) force[k] = lane_splat(0.0f);
         for (int s = source_start[c]; s < source_start[c + 1]; ++s) {
-            const float *from = slot + LANES * 4 * (int64)source[s];
-            for (int k = 0; k < 3; ++k) force[k] = force[k] + lane_load(from + LANES * k);
-            lowest = lane_min(lowest, lane_load(from + LANES * 3));
+            const float *from = slot + source[2 * s];
+            const int64 stride = source[2 * s + 1];
+            for (int k = 0; k < 3; ++k) force[k] = force[k] + lane_load(from + stride * k);
+            lowest = lane_min(lowest, lane_load(from + stride * 3));
         }
         lane_store(threshold + LANES * c,
                    lane_load(base_threshold + LANES * c) - lowest * strengthening[c]);
@@ -151,15 +152,15 @@ KERNEL void kick(
 KERNEL void gather_slots(
     int n_clusters,
     const int *source_start,    // (n_clusters + 1,)
-    const int *source,          // (n_slots,) slots, by cluster
-    const float *slot,          // (n_slots, 4, LANES)
+    const int64 *source,        // (sources, 2)
+    const float *slot,
     OUT float *total)           // (n_clusters, 4, LANES)
 {
     FOR_EACH_GROUP(c, n_clusters, 64) {
         for (int k = 0; k < 4; ++k) {
             lane_f sum = lane_splat(0.0f);
             for (int s = source_start[c]; s < source_start[c + 1]; ++s)
-                sum = sum + lane_load(slot + LANES * (4 * (int64)source[s] + k));
+                sum = sum + lane_load(slot + source[2 * s] + source[2 * s + 1] * k);
             lane_store(total + LANES * (4 * c + k), sum);
         }
     }
