@@ -27,6 +27,7 @@ from vfx.geometry.handoff import Array, MotionFrame, Solid
 from vfx.sim import scatter
 from vfx.sim.bonds import Bonds, ClusterBonds
 from vfx.sim.contact import ContactSearch
+from vfx.sim.flight import take_off
 from vfx.sim.lattice import LatticeBonds, is_lattice
 from vfx.sim.material import bond_stiffness, critical_stretch, stable_step
 from vfx.sim.ordering import LANES
@@ -96,6 +97,9 @@ class Simulation:
         self._set_stiffness()
         self._launches = self._prepare()
         self._start()
+        self.flight = take_off(
+            solid, solver, floor, self.projectiles, element_support(solid), self.position,
+            self.velocity, self.acceleration)
 
     # ------------------------------------------------------------------ set-up
 
@@ -175,6 +179,7 @@ class Simulation:
         self._overwrite(self.particles.position, self.layout.scatter(position))
         if velocity is not None:
             self._initial_velocity = velocity
+        self.flight = None
         self._start()
 
     def _measure(self) -> None:
@@ -205,8 +210,20 @@ class Simulation:
     def advance(self, n_steps: int) -> None:
         """Do ``n_steps`` steps; raises :class:`Unstable` where a particle runs away."""
         goal = self.step + n_steps
+        if self.flight is not None:
+            self._fly(self.flight.free_until(goal))
         while self.step < goal:
             self._run("step", goal - self.step)
+
+    def _fly(self, step: int) -> None:
+        """Jump to a step of the free flight, unless it is past."""
+        if self.flight is None or step <= self.step:
+            return
+        position, velocity = self.flight.state_at(step)
+        self._overwrite(self.particles.position, self.layout.scatter(position))
+        self._overwrite(self.particles.velocity, self.layout.scatter(velocity))
+        self._overwrite(self.particles.step, np.array([step]))
+        self._measure()
 
     def _run(self, name: str, repeat: int) -> None:
         """Run a sequence; where a contact list was too short, lengthen it and end the step."""
