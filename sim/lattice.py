@@ -26,7 +26,6 @@ from vfx.sim.material import lattice_offsets
 from vfx.sim.ordering import LANES, Layout
 from vfx.sim.particles import Particles
 
-
 #: Layers of rows in a tile, unless the horizon is larger.
 TILE_LAYERS = 8
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+
+from tests.sim.blocks import GLASS, SPACING
 from vfx.device import Device
 from vfx.geometry.bodies import Body
 from vfx.geometry.grid import build_solid
 from vfx.sim.settings import Floor, Projectile, Solver
 from vfx.sim.simulate import Simulation
-
-from tests.sim.blocks import GLASS, SPACING
 
 GRAVITY = (0.0, -9.81, 0.0)
 
