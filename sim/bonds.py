@@ -86,11 +86,11 @@ class ClusterBonds:
     def forces(self, particles: Particles, weak_factor: float) -> list[Launch]:
         """Return the launch that breaks bonds and sums forces into the slots."""
         return [self._module.bond_forces.prepare(
-            self.n_tiles, particles.least_threshold, weak_factor, particles.flag, particles.step, self._tile_start,
-            self._tile_slot, self._pair_start, self._pair_second, self._pair_slot, self._weak,
-            self._pair_edge, self._pair_edge_start, self._origin, self._rest,
-            particles.displacement, self._weight, particles.threshold, self.live,
-            particles.edge_step, particles.slot)]
+            self.n_tiles, particles.least_threshold, weak_factor, particles.flag,
+            particles.step, self._tile_start, self._tile_slot, self._pair_start,
+            self._pair_second, self._pair_slot, self._weak, self._pair_edge,
+            self._pair_edge_start, self._origin, self._rest, particles.displacement,
+            self._weight, particles.threshold, self.live, particles.edge_step, particles.slot)]
 
     def sums(self, particles: Particles) -> list[Launch]:
         """Return the launch that sums lengths, counts and energies into the slots."""
