@@ -7,7 +7,7 @@
 SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
-PACKAGES := device geometry sim raytrace pipeline envmaps shots
+PACKAGES := device geometry sim raytrace pipeline bench envmaps shots
 SOURCES := pyproject.toml CMakeLists.txt README.md \
   $(shell find $(wildcard $(PACKAGES)) ! -name '*.pyc' ! -name __pycache__)
 PIP := $(BIN)/python -m pip --disable-pip-version-check

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).resolve().parent.parent
-KERNEL_FOLDERS = ("device", "geometry", "sim", "raytrace")
+KERNEL_FOLDERS = ("device", "geometry", "sim", "raytrace", "bench")
 
 #: C type of a kernel parameter -> numpy dtype name.
 DTYPES = {

@@ -202,6 +202,70 @@ def doctor() -> None:
         sys.exit(3)
 
 
+@main.group()
+def bench() -> None:
+    """Measure the program against the paper, other programs and this machine."""
+
+
+@bench.command("sim")
+@click.option("--case", "case", type=click.Choice(["glass", "vase", "dragon"]),
+              help="What to simulate; by default all three, one after the other.")
+@click.option("--at", type=click.IntRange(min=0), default=0, metavar="STEP",
+              help="Measure the glass shot from this step on; it is simulated once, then kept.")
+@click.option("--steps", type=click.IntRange(min=1, max=10**7), metavar="N",
+              help="Steps to time; by default some seconds of them.")
+@click.option("--peer", type=click.Choice(["lammps"]),
+              help="Run the plate in another program too and compare.")
+@click.option("--scaling", is_flag=True,
+              help="Measure blocks of 10^4 to 10^7 cubes instead: the cost of a bond.")
+@click.option("--contact/--no-contact", default=True, show_default=True,
+              help="Whether contact is part of the steps.")
+@click.option("--particles", type=click.IntRange(min=64, max=10**9), metavar="N",
+              help="A body of about this size instead; the largest block with --scaling.")
+@click.option("--device", default="cpu", show_default=True, callback=check_device_name,
+              metavar="auto|cpu|cuda:N", help="Where the kernels run.")
+@click.option("--threads", type=click.IntRange(min=1), metavar="N",
+              help="CPU threads; by default all cores.")
+@click.option("--cache", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+              default=Path("work/bench"), show_default=True,
+              help="Where points and states are kept; it may be removed at any time.")
+@click.option("--json", "json_file", type=click.Path(path_type=Path, dir_okay=False),
+              metavar="FILE", help="Write the rows there, too.")
+@ends_in_sentences
+def bench_sim(case: str | None, at: int, steps: int | None, peer: str | None, scaling: bool,
+              contact: bool, particles: int | None, device: str, threads: int | None, cache: Path,
+              json_file: Path | None) -> None:
+    """Time the solver at the sizes of levine-2014.
+
+    Costs are the least over several stretches of steps (the median says how noisy the machine
+    was) by the clock and in CPU time of all threads; a bond counts at both its ends.
+
+    \b
+    Examples:
+      vfx bench sim --case glass --peer lammps --json glass.json
+      vfx bench sim --case glass --at 50000
+      vfx bench sim --scaling
+    """
+    from vfx.bench.rows import table, write_json
+    from vfx.bench.scaling import measure_scaling
+    from vfx.bench.sim import Request as BenchRequest
+    from vfx.bench.sim import measure
+
+    if scaling:
+        if case or at or peer or not contact:
+            raise click.UsageError("--scaling goes with --steps, --particles, --device, --threads "
+                                   "and --json only")
+        rows = measure_scaling(device, threads, steps, particles, click.echo)
+    else:
+        chosen = {"cases": (case,)} if case else {}
+        rows = measure(BenchRequest(
+            at=at, steps=steps, peer=peer, device=device, threads=threads, contact=contact,
+            particles=particles, cache=cache, **chosen), click.echo, Progress())
+    click.echo("\n".join(table(rows)))
+    if json_file is not None:
+        write_json(json_file, rows)
+
+
 def _run(stages: list[Stage], request: Request, dry_run: bool, *, review: bool = False) -> None:
     progress = Progress()
     with StopSignals().caught() as stop:

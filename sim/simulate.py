@@ -207,6 +207,11 @@ class Simulation:
         """Simulated time [s]."""
         return self.step * self.solver.timestep
 
+    @property
+    def step_launches(self) -> list[Launch]:
+        """The kernels of a step, in order."""
+        return self._launches["step"]
+
     def advance(self, n_steps: int) -> None:
         """Do ``n_steps`` steps; raises :class:`Unstable` where a particle runs away."""
         goal = self.step + n_steps

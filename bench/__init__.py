@@ -1,0 +1,1 @@
+"""Measurements against the paper, other programs and the machine: ``vfx bench``."""
