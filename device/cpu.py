@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from vfx.device.launch import Device, DeviceError, HostArray, Launch
+from vfx.device.memory import main_memory
 from vfx.device.source import text_hash
 
 LIBRARIES = Path(__file__).resolve().parent / "lib"
@@ -129,15 +129,7 @@ class CpuDevice(Device):
 
     def memory(self) -> tuple[int, int]:
         """Return (available, total) bytes of main memory, within a container's limit."""
-        sizes = {"MemAvailable": 0, "MemTotal": 0}
-        with open("/proc/meminfo", encoding="ascii") as lines:
-            for line in lines:
-                key, value = line.split(":", 1)
-                if key in sizes:
-                    sizes[key] = int(value.split()[0]) * 1024
-        available, total = sizes["MemAvailable"], sizes["MemTotal"]
-        limit, used = container_memory()
-        return min(available, max(0, limit - used)), min(total, limit)
+        return main_memory()
 
     @property
     def threads(self) -> int:
@@ -149,21 +141,6 @@ class CpuDevice(Device):
         if count < 1:
             raise DeviceError(f"{count} threads asked for; at least 1 is needed")
         self._threads = int(count)
-
-
-def container_memory(folder: Path = Path("/sys/fs/cgroup")) -> tuple[int, int]:
-    """Return (limit, used) bytes of this container; file cache that can be dropped is not used.
-
-    Where nothing is limited, the limit is the largest that there can be.
-    """
-    try:
-        limit = (folder / "memory.max").read_text(encoding="ascii").strip()
-        used = int((folder / "memory.current").read_text(encoding="ascii"))
-        stat = (folder / "memory.stat").read_text(encoding="ascii").split()
-    except OSError:
-        return sys.maxsize, 0
-    cache = dict(zip(stat[::2], stat[1::2], strict=False)).get("inactive_file", "0")
-    return int(limit) if limit.isdigit() else sys.maxsize, max(0, used - int(cache))
 
 
 def load_library(isa: str) -> ctypes.CDLL:

@@ -7,6 +7,7 @@ import os
 import shutil
 from pathlib import Path
 
+from vfx.device.memory import main_memory
 from vfx.pipeline.errors import ShotError, StorageError
 from vfx.pipeline.shot import Shot
 from vfx.sim.plan import Plan, make_plan
@@ -102,18 +103,7 @@ def check_folder(folder: Path, needed: int) -> None:
 
 def host_memory() -> int:
     """Return the bytes of main memory that are available, within a container's limit."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as lines:
-            sizes = dict(line.split(":", 1) for line in lines)
-        available = int(sizes["MemAvailable"].split()[0]) * 1024
-    except (OSError, KeyError, ValueError):
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    try:
-        limit = Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii").strip()
-        used = Path("/sys/fs/cgroup/memory.current").read_text(encoding="ascii").strip()
-        return min(available, max(0, int(limit) - int(used))) if limit.isdigit() else available
-    except (OSError, ValueError):
-        return available
+    return main_memory()[0]
 
 
 def as_size(n_bytes: float) -> str:

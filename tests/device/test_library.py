@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vfx.device import Device, DeviceError, cpu, hostlib, open_device, source
+from vfx.device import Device, DeviceError, cpu, hostlib, memory, open_device, source
 
 LIBRARIES = sorted(path.stem.removeprefix("kernels_") for path in cpu.LIBRARIES.glob("*.so"))
 
@@ -151,13 +151,13 @@ def test_instruction_set_that_is_not_here_is_refused(monkeypatch: pytest.MonkeyP
 
 
 def test_container_limit_bounds_the_memory(tmp_path: Path) -> None:
-    assert cpu.container_memory(tmp_path) == (sys.maxsize, 0)
+    assert memory.container_memory(tmp_path) == (sys.maxsize, 0)
     (tmp_path / "memory.max").write_text("max\n")
     (tmp_path / "memory.current").write_text("5000\n")
     (tmp_path / "memory.stat").write_text("anon 1000\ninactive_file 3000\nslab 7\n")
-    assert cpu.container_memory(tmp_path) == (sys.maxsize, 2000)
+    assert memory.container_memory(tmp_path) == (sys.maxsize, 2000)
     (tmp_path / "memory.max").write_text("9000\n")
-    assert cpu.container_memory(tmp_path) == (9000, 2000)
+    assert memory.container_memory(tmp_path) == (9000, 2000)
 
 
 def test_unchanged_kernels_are_not_written_again(tmp_path: Path) -> None:
