@@ -41,7 +41,10 @@ def build_lineage(
         if item_frame != frame:
             raise ValueError(f"The lineage needs every frame in order: expected {frame}, "
                              f"got {item_frame}.")
-        gone = _broken_mask(indices, len(solid.edge), frame)
+        try:
+            gone = _broken_mask(indices, len(solid.edge))
+        except ValueError as error:
+            raise ValueError(f"Frame {frame}: {error}") from None
         # At the first frame look at every body: one may be in pieces from the start.
         touched = np.zeros(n_fragments, dtype=bool)
         touched[label[solid.edge[gone, 0]]] = True
@@ -71,6 +74,13 @@ def build_lineage(
     )
 
 
+def count_fragments(solid: Solid, broken: Array) -> int:
+    """Return how many fragments there are when the edges ``broken`` (e,) do not hold."""
+    holds = ~_broken_mask(broken, len(solid.edge))
+    n_parts, _ = _components(solid.edge[holds], solid.n_particles)
+    return n_parts
+
+
 def labels_at(lineage: Lineage, solid: Solid, frame: int) -> Array:
     """Return the fragment id of every particle at ``frame``, (n,) int32."""
     check_frame(lineage, frame)
@@ -93,14 +103,22 @@ def check_frame(lineage: Lineage, frame: int) -> None:
                          f"{lineage.first_frame}-{lineage.last_frame}.")
 
 
-def _broken_mask(indices: Array, n_edges: int, frame: int) -> Array:
+def _broken_mask(indices: Array, n_edges: int) -> Array:
     """Return the broken edges as a mask, (m,) bool, after checking their range."""
     indices = np.asarray(indices, dtype=np.int64)
     if len(indices) and not (indices.min() >= 0 and indices.max() < n_edges):
-        raise ValueError(f"Frame {frame}: a broken edge is outside 0..{n_edges - 1}.")
+        raise ValueError(f"a broken edge is outside 0..{n_edges - 1}.")
     mask = np.zeros(n_edges, dtype=bool)
     mask[indices] = True
     return mask
+
+
+def _components(edge: Array, n_particles: int) -> tuple[int, Array]:
+    """Return the number of connected parts over ``edge`` (m', 2), and the part of each particle."""
+    graph = coo_array((np.ones(len(edge), dtype=np.int8), (edge[:, 0], edge[:, 1])),
+                      shape=(n_particles, n_particles))
+    n_parts, part = connected_components(graph.tocsr(), directed=False)
+    return int(n_parts), part
 
 
 def _split(
@@ -119,9 +137,7 @@ def _split(
     local = np.zeros(len(label), dtype=np.int32)
     local[particle] = np.arange(len(particle), dtype=np.int32)
     inside = local[edge[touched[label[edge[:, 0]]]]]
-    graph = coo_array((np.ones(len(inside), dtype=np.int8), (inside[:, 0], inside[:, 1])),
-                      shape=(len(particle), len(particle)))
-    n_parts, part = connected_components(graph.tocsr(), directed=False)
+    n_parts, part = _components(inside, len(particle))
 
     size = np.bincount(part, minlength=n_parts)
     # Of repeated assignments the last stays: from the end, that is the lowest particle.

@@ -10,6 +10,9 @@ import io
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
 from vfx.pipeline.cache import publish_bytes
 
 FILE_NAME = "diagnostics.csv"
@@ -43,12 +46,36 @@ class DiagnosticsTable:
             key: str(value) if isinstance(value, int) else repr(float(value))
             for key, value in numbers.items() if key != _STEP}
 
+    def latest(self, name: str) -> float | None:
+        """Return the newest value of a column, or None if it has none."""
+        for step in sorted(self._rows, reverse=True):
+            if value := self._rows[step].get(name):
+                return _as_number(value)
+        return None
+
+    def columns(self) -> dict[str, npt.NDArray[np.float64]]:
+        """Return the columns by name, in order of the steps, NaN where a row has no value."""
+        steps = sorted(self._rows)
+        columns = {_STEP: np.array(steps, np.float64)}
+        for name in self._names():
+            columns[name] = np.array([_as_number(self._rows[step].get(name)) for step in steps])
+        return columns
+
     def publish(self) -> None:
         """Write the table to its file."""
-        names = list(dict.fromkeys(name for row in self._rows.values() for name in row))
         text = io.StringIO()
-        writer = csv.DictWriter(text, [_STEP, *names], lineterminator="\n")
+        writer = csv.DictWriter(text, [_STEP, *self._names()], lineterminator="\n")
         writer.writeheader()
         for step in sorted(self._rows):
             writer.writerow({_STEP: step, **self._rows[step]})
         publish_bytes(self._path, text.getvalue().encode())
+
+    def _names(self) -> list[str]:
+        return list(dict.fromkeys(name for row in self._rows.values() for name in row))
+
+
+def _as_number(text: str | None) -> float:
+    try:
+        return float(text or "nan")
+    except ValueError:
+        return float("nan")

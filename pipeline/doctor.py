@@ -8,7 +8,8 @@ import platform
 import shutil
 import sys
 
-from vfx.pipeline.physics import as_size, host_memory
+from vfx.pipeline.physics import host_memory
+from vfx.pipeline.quantities import as_size
 
 _NEEDED = ("numpy", "scipy", "click", "tqdm", "Pillow", "OpenEXR")
 _DISTRIBUTION = "vfx-fracture"

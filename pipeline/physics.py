@@ -9,6 +9,7 @@ from pathlib import Path
 
 from vfx.device.memory import main_memory
 from vfx.pipeline.errors import ShotError, StorageError
+from vfx.pipeline.quantities import as_size
 from vfx.pipeline.shot import Shot
 from vfx.sim.plan import Plan, make_plan
 
@@ -104,15 +105,6 @@ def check_folder(folder: Path, needed: int) -> None:
 def host_memory() -> int:
     """Return the bytes of main memory that are available, within a container's limit."""
     return main_memory()[0]
-
-
-def as_size(n_bytes: float) -> str:
-    """Return a number of bytes as a person reads it."""
-    for unit in ("B", "kB", "MB", "GB", "TB"):
-        if n_bytes < 1000.0 or unit == "TB":
-            return f"{n_bytes:.0f} {unit}" if unit == "B" else f"{n_bytes:.1f} {unit}"
-        n_bytes /= 1000.0
-    raise AssertionError("unreachable")
 
 
 def _check_memory(shot: Shot, needed: int, available: int) -> None:

@@ -1,7 +1,7 @@
 """What a run tells while it runs: bars on a terminal, flushed lines in a log; and its stopping.
 
-Lines read ``sim 1003: 42% done``, which farm managers look for; under OpenJD a line
-``openjd_progress: 42`` goes with each.
+Lines read ``sim 1003: 42% done, 312 steps/s, …, 0:03:12 left``; farm managers look for
+``42% done``. Under OpenJD a line ``openjd_progress: 42`` goes with each.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -17,9 +18,34 @@ from types import FrameType
 from tqdm import tqdm
 
 from vfx.pipeline.errors import Stopped
+from vfx.pipeline.quantities import as_clock
 
-_LINE_SECONDS = 10.0
-_LINE_PERCENT = 10
+_LINE_SECONDS = 10.0                 # between lines while the percentage rises
+_LINE_PERCENT = 10                   # or when it rose by this, however soon
+_IDLE_SECONDS = 60.0                 # between lines while it does not rise
+_PACE_SECONDS = 30.0                 # the pace is that of so long a time
+
+
+class Pace:
+    """How fast something gets done, looking back a short while: what was resumed is no pace."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, float]] = deque()
+
+    def note(self, done: float) -> None:
+        """Note that so much is done now."""
+        now = time.monotonic()
+        self._seen.append((now, done))
+        while len(self._seen) > 2 and now - self._seen[1][0] > _PACE_SECONDS:
+            self._seen.popleft()
+
+    @property
+    def rate(self) -> float:
+        """What gets done a second; 0 while that is unknown."""
+        if not self._seen:
+            return 0.0
+        (first, before), (last, done) = self._seen[0], self._seen[-1]
+        return max(0.0, done - before) / (last - first) if last > first else 0.0
 
 
 class Progress:
@@ -31,6 +57,7 @@ class Progress:
         self._is_terminal = sys.stderr.isatty() and not self._openjd
         self._bar: tqdm[None] | None = None
         self._stage = ""
+        self._pace = Pace()
         self._last_time = 0.0
         self._last_percent = -1
 
@@ -38,10 +65,11 @@ class Progress:
     def stage(self, name: str) -> Iterator[None]:
         """Show progress of a stage while the block runs."""
         self._stage = name
+        self._pace = Pace()
         self._last_time, self._last_percent = time.monotonic(), -1
         if self._is_terminal and not self._quiet:
-            self._bar = tqdm(total=100.0, desc=name, bar_format="{desc:24s} {percentage:3.0f}% "
-                             "|{bar}| {elapsed}<{remaining}", leave=False)
+            self._bar = tqdm(total=100.0, desc=name, bar_format=_bar_format(""), leave=False,
+                             dynamic_ncols=True)
         try:
             yield
         finally:
@@ -50,24 +78,33 @@ class Progress:
                 self._bar = None
 
     def update(self, frame: int, fraction: float, note: str = "") -> None:
-        """Tell that the stage, now at ``frame``, is done to ``fraction``."""
+        """Tell that the stage, now at ``frame``, is done to ``fraction``; ``note`` says more."""
         if self._quiet:
             return
-        percent = int(100.0 * min(max(fraction, 0.0), 1.0))
+        fraction = min(max(fraction, 0.0), 1.0)
+        self._pace.note(fraction)
+        words = [word for word in (note, self._time_left(fraction)) if word]
         if self._bar is not None:
-            self._bar.set_description_str(f"{self._stage} {frame}{note}", refresh=False)
+            self._bar.bar_format = _bar_format(", ".join(words))
+            self._bar.set_description_str(f"{self._stage} {frame}", refresh=False)
             self._bar.update(100.0 * fraction - self._bar.n)
             return
+        percent = int(100.0 * fraction)
         now = time.monotonic()
-        due = now - self._last_time >= _LINE_SECONDS and percent > self._last_percent
-        if not due and percent < self._last_percent + _LINE_PERCENT and percent < 100:
-            return
-        if percent == self._last_percent:
+        waited, rose = now - self._last_time, percent - self._last_percent
+        if not (rose >= _LINE_PERCENT or (rose > 0 and (waited >= _LINE_SECONDS or percent == 100))
+                or (waited >= _IDLE_SECONDS and percent < 100)):
             return
         self._last_time, self._last_percent = now, percent
-        print(f"{self._stage} {frame}: {percent}% done{note}", flush=True)
+        print(", ".join([f"{self._stage} {frame}: {percent}% done", *words]), flush=True)
         if self._openjd:
             print(f"openjd_progress: {percent}", flush=True)
+
+    def _time_left(self, fraction: float) -> str:
+        rate = self._pace.rate
+        if rate == 0.0 or fraction == 1.0:
+            return ""
+        return f"{as_clock((1.0 - fraction) / rate)} left"
 
     def say(self, text: str) -> None:
         """Print a line about the run, above any bar."""
@@ -77,6 +114,10 @@ class Progress:
             self._bar.write(text)
         else:
             print(text, flush=True)
+
+
+def _bar_format(text: str) -> str:
+    return f"{{desc}} {{percentage:3.0f}}% |{{bar}}| {text}".rstrip()
 
 
 class StopSignals:

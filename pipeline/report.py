@@ -11,20 +11,20 @@ from vfx.pipeline.errors import PipelineError
 from vfx.pipeline.frames import format_frames
 from vfx.pipeline.manifest import State
 from vfx.pipeline.physics import (
-    as_size,
     check_film,
     check_folder,
     check_physics,
     disk_needs,
     host_memory,
 )
+from vfx.pipeline.quantities import as_size
 from vfx.pipeline.review import FOLDER as REVIEW_FOLDER
 from vfx.pipeline.stages import STAGES, Stage, following
 from vfx.pipeline.work import Work
 
 _OWN_FILES = {
     manifest.FILE_NAME, manifest.LOCK_NAME, stage_sim.LOCK_FILE, stage_align.LOCK_FILE,
-    stage_align.LINEAGE_FILE, diagnostics.FILE_NAME, *checkpoint.FILES,
+    stage_align.LINEAGE_FILE, stage_sim.PLOT_FILE, diagnostics.FILE_NAME, *checkpoint.FILES,
 }
 
 

@@ -17,7 +17,6 @@ from vfx.pipeline.frames import format_frames, select_frames
 from vfx.pipeline.job import Job, default_work_folder
 from vfx.pipeline.manifest import State
 from vfx.pipeline.physics import (
-    as_size,
     check_film,
     check_folder,
     check_geometry,
@@ -26,6 +25,7 @@ from vfx.pipeline.physics import (
     host_memory,
 )
 from vfx.pipeline.progress import Progress, StopSignals
+from vfx.pipeline.quantities import as_size
 from vfx.pipeline.shot import Shot, load_shot
 from vfx.pipeline.stages import Stage
 from vfx.pipeline.work import Work

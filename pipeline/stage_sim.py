@@ -8,6 +8,7 @@ Neither the chunks in which steps are done nor a resume changes a bit of the res
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vfx.pipeline.cache import locked
@@ -16,11 +17,15 @@ from vfx.pipeline.diagnostics import DiagnosticsTable
 from vfx.pipeline.errors import FrameFailed, ShotError
 from vfx.pipeline.frames import format_frames
 from vfx.pipeline.manifest import State
+from vfx.pipeline.plots import write_diagnostics_plot
+from vfx.pipeline.progress import Pace
+from vfx.pipeline.quantities import as_count, as_time
 
 if TYPE_CHECKING:
     from vfx.pipeline.job import Job
 
 LOCK_FILE = "sim.lock"
+PLOT_FILE = "diagnostics.png"
 _CHUNK_SECONDS = 0.5
 _CHECKPOINT_SHARE = 0.02                 # of the time may go into writing checkpoints
 _CHECKPOINT_SECONDS = (2.0, 60.0)        # shortest and longest time between two of them
@@ -71,27 +76,34 @@ class _Run:
             folder, str(job.work.fingerprint(job.stage, job.shot.first_frame)))
         self._diagnostics = DiagnosticsTable(folder)
         self._simulation: Any = None
+        self._solid: Any = None
+        self._pace = Pace()
         self._saved = time.monotonic()
         self._pause = _CHECKPOINT_SECONDS[0]
         self._steps_per_chunk = 1
 
     def go(self) -> None:
-        """Step from the last checkpoint to the last frame."""
+        """Step from the last checkpoint to the last frame, then plot the diagnostics."""
         from vfx.sim.simulate import Unstable
 
         shot = self._job.shot
         frame = shot.first_frame
         try:
             frame = self._start()
+            self._report(self._simulation.step)
             while frame <= self._last:
                 self._advance_to(shot.step_of(frame))
                 self._take_frame(frame)
                 frame += 1
         except Unstable as error:
+            # The checkpoints stay as they are: the newest is of before it blew up.
+            self._diagnostics.publish()
+            self._plot(frame)
             raise FrameFailed(
-                f"sim {frame}: {error}\nthe run up to {max(frame - 1, shot.first_frame)} is "
-                f"kept; after changing the shot, run again with:\n"
+                f"sim {frame}: {error}\n{self._kept(frame)}; see {self._plot_path} for how it "
+                f"came about; after changing the shot, run again with:\n"
                 f"  {self._job.command(None, [self._last])}") from None
+        self._plot(self._last)
 
     def _start(self) -> int:
         """Build the simulation, restore a checkpoint, and return the frame to go to."""
@@ -99,10 +111,10 @@ class _Run:
         from vfx.sim.simulate import Simulation
 
         shot = self._job.shot
-        solid = Solid.from_arrays(self._job.read("geometry", shot.first_frame))
+        self._solid = Solid.from_arrays(self._job.read("geometry", shot.first_frame))
         try:
             self._simulation = Simulation(
-                self._job.device, solid, shot.materials, shot.solver, shot.floor,
+                self._job.device, self._solid, shot.materials, shot.solver, shot.floor,
                 shot.projectiles, shot.weakening, shot.bodies)
         except ValueError as error:
             raise ShotError(f"{shot.path}: {error}") from None
@@ -165,10 +177,40 @@ class _Run:
         return frame * steps + -(-sample * steps // _SAMPLES_PER_FRAME)
 
     def _sample(self) -> None:
-        self._diagnostics.add(self._simulation.step, self._simulation.diagnostics())
+        """Take a row of diagnostics, at frames with the number of fragments."""
+        from vfx.geometry.lineage import count_fragments
+
+        step = self._simulation.step
+        numbers = self._simulation.diagnostics()
+        if step % self._job.shot.steps_per_frame == 0:
+            broken, _ = self._simulation.broken_edges(-1)
+            numbers["fragments"] = count_fragments(self._solid, broken)
+        self._diagnostics.add(step, numbers)
 
     def _report(self, step: int) -> None:
+        """Tell how far it is: the bonds as last sampled, for to count them takes time."""
         shot = self._job.shot
         total = max(1, shot.step_of(self._last))
         frame = shot.first_frame + -(-step // shot.steps_per_frame)
-        self._job.progress.update(frame, step / total, f", step {step}")
+        self._pace.note(step)
+        words = [f"{self._pace.rate:.3g} steps/s"] if self._pace.rate else []
+        words.append(f"t = {as_time(step * shot.solver.timestep)}")
+        if (bonds := self._diagnostics.latest("bonds")) is not None:
+            words.append(f"{as_count(bonds)} bonds")
+        self._job.progress.update(frame, step / total, ", ".join(words))
+
+    def _plot(self, last: int) -> None:
+        shot = self._job.shot
+        write_diagnostics_plot(
+            self._plot_path, self._diagnostics.columns(),
+            f"{shot.name}: frames {shot.first_frame}-{last}, {self._simulation.step:,} steps")
+
+    @property
+    def _plot_path(self) -> Path:
+        return self._job.work.folder_of(self._job.stage) / PLOT_FILE
+
+    def _kept(self, frame: int) -> str:
+        """Say what there is of a run that ended before ``frame``."""
+        if frame == self._job.shot.first_frame:
+            return "no frame was made"
+        return f"frames {format_frames(range(self._job.shot.first_frame, frame))} are kept"

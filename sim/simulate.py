@@ -265,14 +265,18 @@ class Simulation:
         ``length`` sum V_j |xi| [m^4], ``inverse`` sum V_j / |xi| [m^2], ``count``, and
         ``energy`` [J] (half of each bond's), each (n,) float64.
         """
+        total = self._lane_sums().astype(np.float64)
+        names = ("length", "inverse", "count", "energy")
+        return {name: self.layout.gather(np.ascontiguousarray(total[:, k]))
+                for k, name in enumerate(names)}
+
+    def _lane_sums(self) -> Array:
+        """Return the four sums of :meth:`bond_sums` in lanes, (C, 4, 8) float32."""
         gather = self.device.module("sim/step.cu").gather_slots.prepare(
             self.layout.n_clusters, self._source_start, self._source, self.particles.slot,
             self._total)
         self.device.run([*self.bonds.sums(self.particles), gather])
-        total = self.device.to_host(self._total).astype(np.float64)
-        names = ("length", "inverse", "count", "energy")
-        return {name: self.layout.gather(np.ascontiguousarray(total[:, k]))
-                for k, name in enumerate(names)}
+        return self.device.to_host(self._total)
 
     def _on_host(self, array: Any) -> Array:
         return self.layout.gather(self.device.to_host(array))
@@ -335,15 +339,21 @@ class Simulation:
 
     def diagnostics(self) -> dict[str, float]:
         """Return one row of the history: time, energies [J], momentum [kg m/s], bonds."""
-        kinetic, bond = self.energies()
-        momentum = self._mass @ self.velocity
+        # Sums over lanes need no sorting into the solid's order.
+        mass = self.layout.scatter(self._mass)
+        velocity = self.device.to_host(self.particles.velocity)
+        position = self.device.to_host(self.particles.position)
+        momentum = np.einsum("cl,ckl->k", mass, velocity)
+        kinetic = 0.5 * float(np.einsum("cl,ckl,ckl->", mass, velocity, velocity))
+        height = np.einsum("cl,ckl->k", mass, position) @ -np.asarray(self.solver.gravity)
+        count, bond = self._lane_sums()[:, 2:].sum(axis=(0, 2), dtype=np.float64)
         step = self.device.to_host(self.particles.edge_step)
-        height = self.position @ -np.asarray(self.solver.gravity)
         return {
             "step": self.step, "time": self.time, "kinetic_energy": kinetic,
-            "bond_energy": bond, "potential_energy": float(self._mass @ height),
-            "momentum_x": momentum[0], "momentum_y": momentum[1], "momentum_z": momentum[2],
-            "bonds": self.n_bonds, "broken_edges": int((step >= 0).sum())}
+            "bond_energy": float(bond), "potential_energy": float(height),
+            "momentum_x": float(momentum[0]), "momentum_y": float(momentum[1]),
+            "momentum_z": float(momentum[2]),
+            "bonds": round(count) // 2, "broken_edges": int((step >= 0).sum())}
 
     # ------------------------------------------------------------------ resume
 

@@ -96,6 +96,9 @@ class Simulation:
         if self._rate > 4.0:
             raise Unstable(f"step {self.step}: the energy runs away")
 
+    def broken_edges(self, since_step):
+        return np.zeros(0, np.int32), np.zeros(0, np.int64)
+
     def frame(self, number, since_step):
         MADE.append(("sim", number))
         broken = np.array([step for step in self._broken if step > since_step], np.int64)
@@ -118,6 +121,10 @@ def build_lineage(solid, broken, first_frame):
     return Lineage(first_frame=first_frame, last_frame=frames[-1], parent=zero, birth_frame=zero,
                    body=zero, change_start=np.zeros(len(frames) + 1, np.int64),
                    change_particle=zero, change_fragment=zero)
+
+
+def count_fragments(solid, broken):
+    return len(solid.position)
 
 
 def align_frame(solid, density_of_body, lineage, frame, read_motion):
@@ -178,7 +185,7 @@ def read_exr(path):
 MODULES = {
     "vfx.device": ("open_device", "DeviceError", "Device"),
     "vfx.geometry.grid": ("check_bodies", "solid_bytes", "build_solid", "grid_faces"),
-    "vfx.geometry.lineage": ("build_lineage",),
+    "vfx.geometry.lineage": ("build_lineage", "count_fragments"),
     "vfx.geometry.align": ("align_frame",),
     "vfx.sim.simulate": ("Simulation", "Unstable"),
     "vfx.raytrace.environment": ("load_environment",),

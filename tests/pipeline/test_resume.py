@@ -131,7 +131,7 @@ def test_diagnostics_have_each_step_once_in_order(shot_file: Path, vfx) -> None:
     for frames in ("1002", "1006"):
         vfx("stage", "sim", shot_file, "--frames", frames)
     rows = Path("work/plate/sim/diagnostics.csv").read_text().splitlines()
-    assert rows[0] == "step,time,kinetic_energy"
+    assert rows[0] == "step,time,kinetic_energy,fragments"
     steps = [int(row.split(",")[0]) for row in rows[1:]]
     assert steps == sorted(set(steps))
     assert {0, 25, 50, 75, 100, 125} <= set(steps)
