@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import os
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 
 from vfx.device.memory import main_memory
-from vfx.pipeline.errors import ShotError, StorageError
+from vfx.pipeline.errors import MissingInput, ShotError, StorageError
 from vfx.pipeline.quantities import as_size
 from vfx.pipeline.shot import Shot
 from vfx.sim.plan import Plan, make_plan
@@ -55,6 +56,33 @@ def check_physics(shot: Shot, available: int) -> Plan:
     if complaint is not None:
         raise ShotError(f"{shot.path}: sim.timestep: {complaint}")
     return plan
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """How long a simulation may take: ``seconds`` for all steps while the bodies are whole."""
+
+    seconds: float
+    steps_per_second: float
+    device: str
+
+
+def estimate_time(shot: Shot, plan: Plan) -> Estimate:
+    """Step small blocks like the shot's bodies for a moment and scale to its bonds and steps."""
+    from vfx.device import DeviceError, open_device
+    from vfx.sim.pace import seconds_per_bond
+
+    try:
+        device = open_device("auto")
+    except DeviceError as error:
+        raise MissingInput(f"no device to simulate on: {error}") from None
+    step = 0.0
+    for body, needs in zip(shot.bodies, plan.bodies, strict=True):
+        step += needs.n_bonds * seconds_per_bond(
+            device, body, shot.materials[body.material], shot.solver)
+    n_steps = shot.step_of(shot.last_frame)
+    return Estimate(n_steps * step, 1.0 / max(step, 1e-12),
+                    f"{device.description}, {device.threads} threads")
 
 
 def safe_timestep(shot: Shot) -> float:

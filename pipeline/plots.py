@@ -21,7 +21,7 @@ from vfx.pipeline.quantities import si_prefix
 
 Values = npt.NDArray[np.float64]
 
-_OVERSAMPLING = 3
+_OVERSAMPLING = 2
 _SIZE = (1600, 1000)
 _MARGIN = 36
 _HEAD = 64                                   # height of the title

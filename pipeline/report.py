@@ -15,12 +15,15 @@ from vfx.pipeline.physics import (
     check_folder,
     check_physics,
     disk_needs,
+    estimate_time,
     host_memory,
 )
-from vfx.pipeline.quantities import as_size
+from vfx.pipeline.quantities import as_clock, as_count, as_size
 from vfx.pipeline.review import FOLDER as REVIEW_FOLDER
+from vfx.pipeline.shot import Shot
 from vfx.pipeline.stages import STAGES, Stage, following
 from vfx.pipeline.work import Work
+from vfx.sim.plan import Plan
 
 _OWN_FILES = {
     manifest.FILE_NAME, manifest.LOCK_NAME, stage_sim.LOCK_FILE, stage_align.LOCK_FILE,
@@ -66,13 +69,7 @@ def check_report(work: Work) -> tuple[list[str], list[PipelineError]]:
     ]
     try:
         plan = check_physics(shot, host_memory())
-        lines[2:2] = [
-            f"  {body.name:<10}lambda {body.length_scale:.4g} m, horizon {body.horizon:.4g} m, "
-            f"bonds break at a stretch of {body.strain_limit:.3g}" for body in plan.bodies]
-        lines.insert(2 + len(plan.bodies), (
-            f"sim         at most {plan.n_bonds} bonds, about {as_size(plan.memory)} of memory "
-            f"({as_size(host_memory())} available); steps are stable up to "
-            f"{plan.stable_step:.4g} s"))
+        lines[2:3] = [*_body_lines(plan), lines[2], *_sim_lines(shot, plan)]
     except PipelineError as error:
         problems.append(error)
     needed = sum(disk_needs(shot, stage.name, len(shot.frames)) for stage in STAGES)
@@ -84,6 +81,27 @@ def check_report(work: Work) -> tuple[list[str], list[PipelineError]]:
         except PipelineError as error:
             problems.append(error)
     return lines, problems
+
+
+def _body_lines(plan: Plan) -> list[str]:
+    return [f"  {body.name:<10}lambda {body.length_scale:.4g} m, delta {body.horizon:.4g} m, "
+            f"{as_count(body.n_bonds)} bonds that break at a stretch of {body.strain_limit:.3g}"
+            for body in plan.bodies]
+
+
+def _sim_lines(shot: Shot, plan: Plan) -> list[str]:
+    """Return what the simulation needs, and how long it may take here."""
+    estimate = estimate_time(shot, plan)
+    return [
+        f"sim         {plan.n_bonds} bonds; steps are stable up to {plan.stable_step:.4g} s, "
+        f"used are {shot.solver.timestep:.4g} s",
+        f"memory      about {as_size(plan.memory)} ({as_size(host_memory())} available)",
+        f"duration    an estimate: {as_clock(estimate.seconds)} for the "
+        f"{shot.step_of(shot.last_frame)} steps of sim while the bodies are whole, up to twice "
+        "that in pieces",
+        f"            ({estimate.steps_per_second:.3g} steps/s, from a small block stepped just "
+        f"now on {estimate.device})",
+    ]
 
 
 def clean(work: Work, stage_name: str, *, dry_run: bool) -> list[Path]:

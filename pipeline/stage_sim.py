@@ -201,9 +201,11 @@ class _Run:
 
     def _plot(self, last: int) -> None:
         shot = self._job.shot
+        steps = self._simulation.step
+        self._simulation = None              # its memory is free for the picture
         write_diagnostics_plot(
             self._plot_path, self._diagnostics.columns(),
-            f"{shot.name}: frames {shot.first_frame}-{last}, {self._simulation.step:,} steps")
+            f"{shot.name}: frames {shot.first_frame}-{last}, {steps:,} steps")
 
     @property
     def _plot_path(self) -> Path:

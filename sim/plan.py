@@ -20,12 +20,15 @@ from vfx.sim.material import (
     projectile_step,
     stable_step,
 )
+from vfx.sim.ordering import LANES
 from vfx.sim.settings import Material, Projectile, Solver
 
-#: Bytes a particle at the peak of set-up and run: state, lists, hash table, host copies.
-BYTES_A_PARTICLE = 732
-#: Bytes a pair of clusters while pairs are found, and how many bonds share one.
-BYTES_A_PAIR, BONDS_A_PAIR = 150, 24
+#: Bytes of a process before it simulates anything: interpreter, libraries, kernels.
+BYTES_A_PROCESS = 125_000_000
+#: Bytes a lane at the peak: state, contact lists, tables, copies for frames and checkpoints.
+BYTES_A_LANE = 1000
+#: Bytes a lane for each neighbour within the horizon: live and weak bits, and a copy of them.
+BYTES_A_NEIGHBOR = 0.5
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,8 @@ class BodyPlan:
 
     name: str
     n_particles: int
-    n_bonds: int             # upper estimate: every particle as in the interior
+    n_bonds: int
+    n_lanes: int             # particles with the padding of their rows
     length_scale: float
     horizon: float
     strain_limit: float
@@ -45,6 +49,7 @@ class Plan:
     """The whole shot; ``step_limits`` names the largest stable step [s] of each cause."""
 
     bodies: tuple[BodyPlan, ...]
+    n_neighbors: int         # of a particle in the interior
     step_limits: Mapping[str, float]
 
     @property
@@ -54,14 +59,15 @@ class Plan:
 
     @property
     def n_bonds(self) -> int:
-        """Bonds of all bodies, an upper estimate."""
+        """Bonds of all bodies."""
         return sum(body.n_bonds for body in self.bodies)
 
     @property
     def memory(self) -> int:
-        """Bytes of memory at the peak, an estimate."""
-        return (self.n_particles * BYTES_A_PARTICLE
-                + self.n_bonds * BYTES_A_PAIR // BONDS_A_PAIR)
+        """Bytes of memory of the whole process at the peak, an estimate from above."""
+        lanes = sum(body.n_lanes for body in self.bodies)
+        return BYTES_A_PROCESS + math.ceil(
+            lanes * (BYTES_A_LANE + BYTES_A_NEIGHBOR * self.n_neighbors))
 
     @property
     def stable_step(self) -> float:
@@ -99,9 +105,9 @@ def make_plan(
         if solver.calibrate:
             stiffness = 18.0 * material.bulk_modulus / (sum(lengths) * spacing**4)
         stiffest = stiffness * spacing**2 * sum(1.0 / length for length in lengths)
-        count = math.prod(body.cells)
-        plans.append(BodyPlan(body.name, count, count * len(offsets) // 2, spacing, delta,
-                              critical_stretch(material, delta)))
+        plans.append(BodyPlan(
+            body.name, math.prod(body.cells), count_bonds(body.cells, offsets),
+            count_lanes(body.cells), spacing, delta, critical_stretch(material, delta)))
         limits[f"the bonds of body '{body.name}' (bulk_modulus, density, spacing)"] = \
             stable_step(material.density, stiffest)
         limits[f"contact of body '{body.name}' (contact_stiffness)"] = \
@@ -109,4 +115,15 @@ def make_plan(
         for number, projectile in enumerate(projectiles):
             limits[f"projectile {number} on body '{body.name}' (stiffness, radius)"] = \
                 projectile_step(material.density, projectile)
-    return Plan(tuple(plans), limits)
+    return Plan(tuple(plans), len(offsets), limits)
+
+
+def count_bonds(cells: tuple[int, int, int], offsets: Sequence[tuple[int, int, int]]) -> int:
+    """Return the bonds of a whole box: the pairs of its cubes that are such an offset apart."""
+    return sum(math.prod(max(0, n - abs(step)) for n, step in zip(cells, offset, strict=True))
+               for offset in offsets) // 2
+
+
+def count_lanes(cells: tuple[int, int, int]) -> int:
+    """Return the lanes of a box whose rows lie along the axis that wastes the fewest."""
+    return min(math.prod(cells) // n * (-(-n // LANES) * LANES) for n in cells)

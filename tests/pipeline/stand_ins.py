@@ -63,6 +63,10 @@ def build_solid(bodies):
         material_name=np.array([body.material for body in bodies]))
 
 
+def seconds_per_bond(device, body, material, solver):
+    return 1e-9
+
+
 class Unstable(Exception):  # noqa: N818
     """The stand-in simulation blew up."""
 
@@ -187,6 +191,7 @@ MODULES = {
     "vfx.geometry.grid": ("check_bodies", "solid_bytes", "build_solid", "grid_faces"),
     "vfx.geometry.lineage": ("build_lineage", "count_fragments"),
     "vfx.geometry.align": ("align_frame",),
+    "vfx.sim.pace": ("seconds_per_bond",),
     "vfx.sim.simulate": ("Simulation", "Unstable"),
     "vfx.raytrace.environment": ("load_environment",),
     "vfx.raytrace.exr": ("read_exr", "write_exr"),
