@@ -1,6 +1,6 @@
 """An NVIDIA GPU as a device: CuPy arrays, kernels compiled from the same flat text.
 
-CuPy is an extra (``pip install 'vfx-fracture[cuda12]'`` or ``[cuda13]``).
+CuPy is an extra: ``pip install '.[cuda12]'`` or ``'.[cuda13]'`` in a clone.
 """
 
 from __future__ import annotations
@@ -105,5 +105,5 @@ def import_cupy() -> Any:
         import cupy
     except ImportError:
         raise DeviceError("a CUDA device needs CuPy, which is not installed: pip install "
-                          "'vfx-fracture[cuda12]' (or [cuda13]), or use --device cpu") from None
+                          "cupy-cuda12x (or cupy-cuda13x), or use --device cpu") from None
     return cupy
