@@ -97,9 +97,8 @@ def candidate_pairs(
     position = solid.position[particle]
     low = np.where(inside, position, np.inf).min(1)
     high = np.where(inside, position, -np.inf).max(1)
-    radius = np.sqrt(((high - low) ** 2).sum(1)).max() / 2
-    reach = horizon * solid.length_scale.max() + 2 * radius
-    near = cKDTree((low + high) / 2).query_pairs(reach, output_type="ndarray")
+    reach = horizon * float(solid.length_scale.max()) * (1 + HORIZON_TOLERANCE)
+    near = near_boxes(low, high, reach)
     own = np.repeat(np.arange(len(particle))[:, None], 2, axis=1)
     body = solid.body[particle[:, 0]]
     pairs = np.concatenate([own, near[body[near[:, 0]] == body[near[:, 1]]], edge_cluster])
@@ -107,6 +106,34 @@ def candidate_pairs(
     width = len(particle)
     key = np.unique(pairs[:, 0].astype(np.int64) * width + pairs[:, 1])
     return (key // width).astype(np.int32), (key % width).astype(np.int32)
+
+
+def near_boxes(low: Array, high: Array, reach: float) -> Array:
+    """Return the pairs of boxes closer than ``reach``, (k, 2).
+
+    Boxes are sorted into classes by size, so that a few large ones (a cluster across a gap)
+    do not widen the search for all others.
+    """
+    center = (low + high) / 2
+    radius = np.sqrt(((high - low) ** 2).sum(1)) / 2
+    size = np.ceil(np.log2(np.maximum(radius / max(float(np.median(radius)), 1e-300), 0.5)) * 4)
+    classes = [np.flatnonzero(size == number) for number in np.unique(size)]
+    trees = [cKDTree(center[members]) for members in classes]
+    largest = [float(radius[members].max()) for members in classes]
+    found = []
+    for i, one in enumerate(classes):
+        for j, other in enumerate(classes[: i + 1]):
+            limit = reach + largest[i] + largest[j]
+            if i == j:
+                pair = trees[i].query_pairs(limit, output_type="ndarray")
+                first, second = one[pair[:, 0]], one[pair[:, 1]]
+            else:
+                near = trees[i].sparse_distance_matrix(trees[j], limit, output_type="ndarray")
+                first, second = one[near["i"]], other[near["j"]]
+            gap = np.maximum(low[first] - high[second], low[second] - high[first])
+            apart = (np.maximum(gap, 0.0) ** 2).sum(1)
+            found.append(np.column_stack([first, second])[apart <= reach**2])
+    return np.concatenate(found)
 
 
 def find_bonds(
