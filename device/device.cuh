@@ -38,6 +38,7 @@ typedef unsigned char uint8;
     for (int64 g = ((int64)blockIdx.x * blockDim.x + threadIdx.x) / LANES;    \
          g < (n); g += (int64)gridDim.x * blockDim.x / LANES)
 #define FOR_LANES(l) for (int l = lane_index(), l##_end = l + 1; l < l##_end; ++l)
+#define UNROLL _Pragma("unroll")
 
 typedef float lane_f;
 typedef int lane_i;
@@ -74,6 +75,8 @@ DEVICE lane_i lane_low_bits(lane_d v)
     return (int)__double_as_longlong(v + 6755399441055744.0);
 }
 DEVICE lane_i lane_from_bits(int bits) { return (bits >> lane_index()) & 1; }
+// The mask of the lanes whose bit is set in byte `row` (0 to 3) of a word.
+DEVICE lane_i lane_from_row(int word, int row) { return (word >> (8 * row + lane_index())) & 1; }
 DEVICE int lane_bits(lane_i m)
 {
     const unsigned group = lane_group_mask();
@@ -130,6 +133,7 @@ DEVICE int64 bits_from_double(double v) { return __double_as_longlong(v); }
     for (int64 i = 0; i < (int64)(n); ++i)
 #define FOR_EACH_GROUP(g, n, chunk) FOR_EACH_CHUNKED(g, n, chunk)
 #define FOR_LANES(l) for (int l = 0; l < LANES; ++l)
+#define UNROLL
 
 typedef float lane_f __attribute__((vector_size(4 * LANES)));
 typedef int lane_i __attribute__((vector_size(4 * LANES)));
@@ -152,13 +156,18 @@ DEVICE lane_i lane_low_bits(lane_d v)
 {
     return __builtin_convertvector((lane_l)(v + 6755399441055744.0), lane_i);
 }
-DEVICE lane_f lane_select(lane_i m, lane_f a, lane_f b) { return m ? a : b; }
-DEVICE lane_i lane_from_bits(int bits)
-{
-    const lane_i each = {1, 2, 4, 8, 16, 32, 64, 128};
-    return (lane_splat(bits) & each) == each;
-}
 #if defined(__AVX2__) && defined(__FMA__)
+// A mask is the sign bit of each lane: shift the lane's bit there.
+DEVICE lane_i lane_from_row(int word, int row)
+{
+    const lane_i each = {31, 30, 29, 28, 27, 26, 25, 24};
+    return (lane_i)_mm256_sllv_epi32((__m256i)lane_splat(word), (__m256i)(each - 8 * row));
+}
+DEVICE lane_i lane_from_bits(int bits) { return lane_from_row(bits, 0); }
+DEVICE lane_f lane_select(lane_i m, lane_f a, lane_f b)
+{
+    return _mm256_blendv_ps(b, a, (__m256)m);
+}
 DEVICE lane_f lane_min(lane_f a, lane_f b) { return _mm256_min_ps(a, b); }
 DEVICE lane_f lane_max(lane_f a, lane_f b) { return _mm256_max_ps(a, b); }
 DEVICE lane_f lane_fma(lane_f a, lane_f b, lane_f c) { return _mm256_fmadd_ps(a, b, c); }
@@ -172,6 +181,13 @@ DEVICE lane_f lane_rsqrt(lane_f x)
     return y * lane_fma(x * -0.5f, y * y, lane_splat(1.5f));
 }
 #else
+DEVICE lane_i lane_from_row(int word, int row)
+{
+    const lane_i each = {1, 2, 4, 8, 16, 32, 64, 128};
+    return (lane_splat(word >> 8 * row) & each) == each;
+}
+DEVICE lane_i lane_from_bits(int bits) { return lane_from_row(bits, 0); }
+DEVICE lane_f lane_select(lane_i m, lane_f a, lane_f b) { return m ? a : b; }
 DEVICE lane_f lane_min(lane_f a, lane_f b) { return a < b ? a : b; }
 DEVICE lane_f lane_max(lane_f a, lane_f b) { return a > b ? a : b; }
 DEVICE lane_f lane_fma(lane_f a, lane_f b, lane_f c) { return a * b + c; }

@@ -99,8 +99,7 @@ KERNEL void bond_forces(
 
         for (int a = tile_start[tile]; a < tile_start[tile + 1]; ++a) {
             lane_f sum[LANES][4];
-#pragma unroll
-            for (int i = 0; i < LANES; ++i)
+            UNROLL for (int i = 0; i < LANES; ++i)
                 for (int k = 0; k < 4; ++k) sum[i][k] = zero;
 
             for (int p = pair_start[a]; p < pair_start[a + 1]; ++p) {
@@ -116,15 +115,14 @@ KERNEL void bond_forces(
                 uint64 broken = 0;
                 lane_f back[4] = {zero, zero, zero, zero};
 
-#pragma unroll
-                for (int i = 0; i < LANES; ++i) {
+                UNROLL for (int i = 0; i < LANES; ++i) {
                     const int row = (int)(live >> (LANES * i)) & ROW_BITS;
                     if (!row) continue;
                     lane_f xi[3];
                     const Bond bond = bond_of_row(
                         rest, displacement, a, i, rest_b, moved_b, xi);
 
-                    const lane_i on = lane_from_bits(row);
+                    const lane_i on = lane_from_row((int)(live >> 32 * (i / 4)), i % 4);
                     const int64 at = LANES * (int64)a + i;
                     lane_f pull = lane_select(on, bond.pull, zero);
                     lane_f stretch = pull * bond.length;
@@ -170,8 +168,7 @@ KERNEL void bond_forces(
             // Add the rows' sums to the cluster's own slot.
             lane_fence();
             float *own = slot + LANES * 4 * (int64)(tile_slot[tile] + a - tile_start[tile]);
-#pragma unroll
-            for (int i = 0; i < LANES; ++i) {
+            UNROLL for (int i = 0; i < LANES; ++i) {
                 float total[4];
                 for (int k = 0; k < 3; ++k) total[k] = own[LANES * k + i] + lane_sum(sum[i][k]);
                 total[3] = minimum(own[LANES * 3 + i], lane_lowest(sum[i][3]));

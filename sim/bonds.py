@@ -67,6 +67,7 @@ class ClusterBonds:
         self.n_pairs = len(network.pair_live)
         self.live = put(network.pair_live)
         self._weak = device.xp.zeros(self.n_pairs, np.uint64)
+        self._weakened = False
         self._weight = device.xp.zeros(self.layout.particle.shape, np.float32)
         self._tile_start, self._tile_slot = put(network.tile_start), put(network.tile_slot)
         self._pair_start, self._pair_first = put(network.pair_start), put(network.pair_first)
@@ -85,8 +86,9 @@ class ClusterBonds:
 
     def forces(self, particles: Particles, weak_factor: float) -> list[Launch]:
         """Return the launch that breaks bonds and sums forces into the slots."""
+        factor = weak_factor if self._weakened else 1.0
         return [self._module.bond_forces.prepare(
-            self.n_tiles, particles.least_threshold, weak_factor, particles.flag,
+            self.n_tiles, particles.least_threshold, factor, particles.flag,
             particles.step, self._tile_start, self._tile_slot, self._pair_start,
             self._pair_second, self._pair_slot, self._weak, self._pair_edge,
             self._pair_edge_start, self._origin, self._rest, particles.displacement,
@@ -110,6 +112,7 @@ class ClusterBonds:
 
     def weaken(self, planar: Array, segments: Array) -> None:
         """Mark the bonds that cross the segments."""
+        self._weakened = True
         lanes = self.layout.scatter(planar.astype(np.float32))
         self._module.weaken_bonds(
             self.n_pairs, len(segments), self._pair_first, self._pair_second, self.live,
