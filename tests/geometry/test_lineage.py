@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from vfx.geometry.bodies import Body
 from vfx.geometry.grid import build_solid
 from vfx.geometry.handoff import Lineage, Solid
-from vfx.geometry.lineage import build_lineage, fragment_name, labels_at
+from vfx.geometry.lineage import build_lineage, count_fragments, fragment_name, labels_at
 
 FIRST = 1001
 
@@ -74,6 +74,8 @@ def test_fragments_are_the_components_a_search_finds(case):
         expected = search_components(
             solid.n_particles, [tuple(solid.edge[e].tolist()) for e in sorted(alive)])
         assert set(fragments_at(lineage, solid, frame).values()) == set(expected)
+        gone = np.array(sorted(set(range(len(solid.edge))) - alive), np.int64)
+        assert count_fragments(solid, gone) == len(expected)
 
 
 @settings(max_examples=80, deadline=None)

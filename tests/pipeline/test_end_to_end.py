@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +14,11 @@ from pathlib import Path
 import numpy as np
 import OpenEXR
 import pytest
+from PIL import Image
+
+from vfx.pipeline import stage_sim
+from vfx.pipeline.physics import plan_needs
+from vfx.pipeline.shot import load_shot
 
 SHOT = """\
 [shot]
@@ -70,26 +77,102 @@ def test_a_plate_breaks_from_shot_file_to_frames(plate: Path, vfx) -> None:
     assert again.output.count("up to date") == 4
 
 
-def test_threads_and_kill_in_mid_frame_do_not_change_a_bit(plate: Path, vfx) -> None:
+@pytest.mark.parametrize("number, code", [
+    (signal.SIGKILL, -9), (signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_threads_and_a_stop_in_mid_frame_do_not_change_a_bit(
+    plate: Path, vfx, number: signal.Signals, code: int
+) -> None:
     for folder in ("whole", "parts"):
         assert vfx("stage", "geometry", plate, "--work", folder).exit_code == 0
     assert vfx("stage", "sim", plate, "--device", "cpu", "--work", "whole",
                "--threads", 2).exit_code == 0
-    script = ("from vfx.pipeline import stage_sim; stage_sim._CHECKPOINT_SECONDS = (-1, -1); "
+    # A kill finds checkpoints after every chunk; who is asked to stop writes one himself.
+    often = "stage_sim._CHECKPOINT_SECONDS = (-1, -1); " if number == signal.SIGKILL else ""
+    script = ("from vfx.pipeline import stage_sim; " + often +
               "stage_sim._CHUNK_SECONDS = 0; from vfx.pipeline.cli import main; main()")
     process = subprocess.Popen(
         [sys.executable, "-c", script, "stage", "sim", str(plate), "--device", "cpu",
-         "--work", "parts", "--threads", "1"], env=os.environ, stdout=subprocess.DEVNULL)
+         "--work", "parts", "--threads", "1"], env=os.environ, stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE)
     while not Path("parts/sim/frame.1002.npz").exists():
         assert process.poll() is None
-        time.sleep(0.005)
-    time.sleep(0.1)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
+        time.sleep(0.001)
+    time.sleep(0.05)
+    process.send_signal(number)
+    errors = process.communicate()[1].decode()
+    assert process.returncode == code, errors
+    assert "Traceback" not in errors
+    if number != signal.SIGKILL:
+        assert f"stopped by {number.name}; what is done is kept" in errors
     assert not Path("parts/sim/frame.1003.npz").exists()
     result = vfx("stage", "sim", plate, "--device", "cpu", "--work", "parts", "--threads", 1)
     assert "going on from a checkpoint" in result.output
     assert sim_files("parts") == sim_files("whole")
+
+
+def test_the_history_of_a_run_is_told_kept_and_plotted(plate: Path, vfx) -> None:
+    result = vfx("run", plate, "--device", "cpu")
+    assert result.exit_code == 0, result.output
+    assert re.search(r"sim 100\d: \d+% done, [\d.e+]+ steps/s, t = [\d.]+ [mu]s, "
+                     r"[\d.]+ k bonds, \d+:\d\d:\d\d left", result.output)
+    with open("work/plate/sim/diagnostics.csv", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    at_frames = [int(row["fragments"]) for row in rows if row["fragments"]]
+    pieces = []
+    for frame in (1001, 1002, 1003):
+        with np.load(f"work/plate/align/frame.{frame}.npz") as fragments:
+            pieces.append(len(fragments["id"]))
+    assert at_frames == pieces
+    with Image.open("work/plate/sim/diagnostics.png") as plot:
+        plot.load()
+
+
+def test_check_tells_sizes_step_memory_time_and_disk(plate: Path, vfx) -> None:
+    output = vfx("check", plate).output
+    for words in ("lambda 0.002 m", "delta 0.006 m", "bonds", "steps are stable up to",
+                  "memory      about", "an estimate: 0:0", "steps/s", "disk        about"):
+        assert words in output
+
+
+def test_a_plate_that_blows_up_says_where_when_and_what_to_change(
+    plate: Path, vfx, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stage_sim, "_CHECKPOINT_SECONDS", (-1.0, -1.0))
+    # A ball that is far too fast and hard arrives on the way to the third frame.
+    plate.write_text(SHOT.replace("0.0135]", "0.15]").replace("-60.0]", "-2e3]\nstiffness = 1e18"))
+    assert vfx("stage", "geometry", plate).exit_code == 0
+    result = vfx("stage", "sim", plate, "--device", "cpu")
+    assert result.exit_code == 1
+    failure = re.search(r"sim 1003: step (\d+) \(t = .* s\): particle \d+ of body 'plate' "
+                        r"\(at rest at \[.*\] m\) reached .* m/s", result.output)
+    assert failure, result.output
+    for words in ("use a smaller sim.timestep", "frames 1001-1002 are kept", "diagnostics.png",
+                  f"vfx stage sim {plate}"):
+        assert words in result.output
+    assert Path("work/plate/sim/diagnostics.png").exists()
+    # The newest checkpoint is of before: going on from it ends the same way.
+    again = vfx("stage", "sim", plate, "--device", "cpu")
+    start = re.search(r"going on from a checkpoint at step (\d+)", again.output)
+    assert start and 200 <= int(start[1]) < int(failure[1])
+    assert failure[0] in again.output
+    # Put right, it runs.
+    plate.write_text(SHOT)
+    assert vfx("stage", "sim", plate, "--device", "cpu").exit_code == 0
+
+
+def test_the_memory_foretold_covers_what_is_used(plate: Path, vfx) -> None:
+    plate.write_text(SHOT.replace("[24, 24, 3]", "[96, 96, 8]").replace("= 2e-3", "= 5e-4")
+                     .replace("frame = 200", "frame = 20"))
+    assert vfx("stage", "geometry", plate).exit_code == 0
+    script = ("import resource; from vfx.pipeline.cli import main; "
+              "main(standalone_mode=False); "
+              "print('peak', resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)")
+    output = subprocess.run(
+        [sys.executable, "-c", script, "stage", "sim", str(plate), "--device", "cpu"],
+        check=True, stdout=subprocess.PIPE).stdout.decode()
+    peak = 1024 * int(re.search(r"peak (\d+)", output)[1])
+    foretold = plan_needs(load_shot(plate), 10**12).memory
+    assert peak <= foretold <= 1.5 * peak
 
 
 @pytest.mark.parametrize("harm", [lambda data: data[: len(data) // 2], lambda data: b"no image"])

@@ -1,0 +1,89 @@
+"""What a run tells in a log: how far, how fast, how long yet; each line findable."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from vfx.pipeline import progress
+from vfx.pipeline.progress import Pace, Progress
+from vfx.pipeline.quantities import as_clock, as_count, as_size, as_time, si_prefix
+
+
+class Clock:
+    """A clock that is set by hand."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 100.0
+        monkeypatch.setattr(progress.time, "monotonic", lambda: self.now)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    for name in ("OPENJD_SESSION", "OPENJD"):
+        monkeypatch.delenv(name, raising=False)
+    return Clock(monkeypatch)
+
+
+def test_a_line_tells_percent_note_and_time_left(clock: Clock, capsys) -> None:
+    told = Progress()
+    with told.stage("sim"):
+        told.update(1001, 0.0, "t = 0 s")
+        clock.now += 42.0
+        told.update(1003, 0.42, "312 steps/s, t = 0.121 ms, 5.4 M bonds")
+    assert capsys.readouterr().out.splitlines() == [
+        "sim 1001: 0% done, t = 0 s",
+        "sim 1003: 42% done, 312 steps/s, t = 0.121 ms, 5.4 M bonds, 0:00:58 left"]
+
+
+def test_work_that_was_resumed_does_not_shorten_the_time_left(clock: Clock, capsys) -> None:
+    told = Progress()
+    with told.stage("sim"):
+        told.update(1050, 0.5)
+        clock.now += 10.0
+        told.update(1060, 0.6)
+    assert capsys.readouterr().out.splitlines()[-1] == "sim 1060: 60% done, 0:00:40 left"
+
+
+def test_lines_are_few_but_never_cease(clock: Clock, capsys) -> None:
+    told = Progress()
+    with told.stage("sim"):
+        for step in range(10_001):
+            told.update(1001, step / 1e6)
+            clock.now += 0.1
+    lines = capsys.readouterr().out.splitlines()
+    assert 10 <= len(lines) <= 30
+    assert all(re.match(r"sim 1001: [01]% done", line) for line in lines)
+
+
+def test_every_stage_ends_with_one_line_of_100_percent(clock: Clock, capsys) -> None:
+    told = Progress()
+    with told.stage("align"):
+        for frame in (1001, 1002, 1003):
+            told.update(frame, (frame - 1000) / 3)
+        told.update(1003, 1.0)
+    assert capsys.readouterr().out.count("100% done") == 1
+
+
+def test_the_pace_is_that_of_lately(clock: Clock) -> None:
+    pace = Pace()
+    assert pace.rate == 0.0
+    done = 0.0
+    for rate in (1.0, 5.0):
+        for _ in range(100):
+            pace.note(done)
+            clock.now += 1.0
+            done += rate
+    assert pace.rate == pytest.approx(5.0)
+
+
+@pytest.mark.parametrize("text, wanted", [
+    (as_count(5.4e6), "5.4 M"), (as_count(812_345), "812 k"), (as_count(99), "99"),
+    (as_time(1.21e-4), "0.121 ms"), (as_time(0.0), "0 s"), (as_time(2.0**-23), "0.119 us"),
+    (as_time(3e-9), "3 ns"), (as_clock(192.0), "0:03:12"), (as_clock(90_061), "25:01:01"),
+    (as_size(1.9e9), "1.9 GB"), (si_prefix(2500.0), (1e3, "k")), (si_prefix(1e-5), (1e-6, "µ")),
+    (si_prefix(0.0), (1.0, "")),
+])
+def test_quantities_read_as_people_write_them(text: object, wanted: object) -> None:
+    assert text == wanted

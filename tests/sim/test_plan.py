@@ -1,0 +1,57 @@
+"""What is worked out before anything is built agrees with what is built."""
+
+from __future__ import annotations
+
+import pytest
+
+from vfx.device import Device
+from vfx.geometry.bodies import Body
+from vfx.geometry.grid import build_solid
+from vfx.sim.lattice import arrange
+from vfx.sim.ordering import LANES
+from vfx.sim.pace import seconds_per_bond
+from vfx.sim.plan import make_plan
+from vfx.sim.settings import Floor, Material, Solver
+from vfx.sim.simulate import Simulation
+
+
+@pytest.mark.parametrize("horizon", [1.0, 2.0, 3.0, 4.2])
+@pytest.mark.parametrize("cells", [(9, 5, 3), (1, 1, 20), (17, 8, 2), (1, 1, 1)])
+def test_planned_bonds_are_those_of_the_network(
+    device: Device, cells: tuple[int, int, int], horizon: float
+) -> None:
+    solver = Solver(horizon=horizon, timestep=1e-9)
+    bodies = [Body(name="a", material="glass", cells=cells),
+              Body(name="b", material="glass", cells=(3, 3, 3), center=(1.0, 0.0, 0.0))]
+    materials = {"glass": Material()}
+    plan = make_plan(bodies, materials, solver)
+    sim = Simulation(device, build_solid(bodies), materials, solver, Floor(enabled=False))
+    assert plan.n_particles == sim.solid.n_particles
+    assert plan.n_bonds == sim.n_bonds
+    # Each box stands in the rows that were planned for it.
+    boxes, _ = arrange(sim.solid, int(horizon))
+    assert [body.n_lanes for body in plan.bodies] == [box.n_clusters * LANES for box in boxes]
+
+
+def test_memory_grows_with_particles_and_horizon() -> None:
+    def memory(cells: tuple[int, int, int], horizon: float) -> int:
+        body = Body(name="a", material="glass", cells=cells)
+        return make_plan([body], {"glass": Material()}, Solver(horizon=horizon)).memory
+
+    assert memory((64, 64, 4), 3.0) < memory((64, 64, 5), 3.0) < memory((64, 64, 5), 4.0)
+
+
+def test_the_pace_is_of_steps_that_were_done(device: Device, monkeypatch) -> None:
+    done = []
+    advance = Simulation.advance
+
+    def watched(self: Simulation, n_steps: int) -> None:
+        advance(self, n_steps)
+        assert self.flight is None
+        done.append(n_steps)
+
+    monkeypatch.setattr(Simulation, "advance", watched)
+    body = Body(name="a", material="glass", cells=(8, 8, 2), velocity=(0.0, -5.0, 0.0))
+    pace = seconds_per_bond(device, body, Material(), Solver(timestep=2.0**-25))
+    assert len(done) > 2
+    assert 0.0 < pace < 1.0
