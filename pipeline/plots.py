@@ -57,7 +57,8 @@ class Panel:
 def write_diagnostics_plot(path: Path, columns: Mapping[str, Values], title: str) -> None:
     """Publish the plot of the columns of ``diagnostics.csv`` as PNG."""
     data = io.BytesIO()
-    draw_panels(columns["time"], diagnostics_panels(columns), title).save(data, "PNG")
+    time = columns.get("time", np.zeros(0))
+    draw_panels(time, diagnostics_panels(columns), title).save(data, "PNG")
     publish_bytes(path, data.getvalue())
 
 

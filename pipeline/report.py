@@ -7,7 +7,7 @@ from pathlib import Path
 
 from vfx.pipeline import checkpoint, diagnostics, manifest, stage_align, stage_sim
 from vfx.pipeline.cache import locked
-from vfx.pipeline.errors import PipelineError
+from vfx.pipeline.errors import MissingInput, PipelineError
 from vfx.pipeline.frames import format_frames
 from vfx.pipeline.manifest import State
 from vfx.pipeline.physics import (
@@ -91,14 +91,23 @@ def _body_lines(plan: Plan) -> list[str]:
 
 def _sim_lines(shot: Shot, plan: Plan) -> list[str]:
     """Return what the simulation needs, and how long it may take here."""
-    estimate = estimate_time(shot, plan)
     return [
         f"sim         {plan.n_bonds} bonds; steps are stable up to {plan.stable_step:.4g} s, "
         f"used are {shot.solver.timestep:.4g} s",
         f"memory      about {as_size(plan.memory)} ({as_size(host_memory())} available)",
+        *_duration_lines(shot, plan),
+    ]
+
+
+def _duration_lines(shot: Shot, plan: Plan) -> list[str]:
+    try:
+        estimate = estimate_time(shot, plan)
+    except MissingInput as error:
+        return [f"duration    cannot be estimated: {error}"]
+    return [
         f"duration    an estimate: {as_clock(estimate.seconds)} for the "
-        f"{shot.step_of(shot.last_frame)} steps of sim while the bodies are whole, up to twice "
-        "that in pieces",
+        f"{shot.step_of(shot.last_frame)} steps of sim while the bodies are whole, up to about "
+        "twice that in pieces",
         f"            ({estimate.steps_per_second:.3g} steps/s, from a small block stepped just "
         f"now on {estimate.device})",
     ]

@@ -200,11 +200,12 @@ class _Run:
         self._job.progress.update(frame, step / total, ", ".join(words))
 
     def _plot(self, last: int) -> None:
-        shot = self._job.shot
-        steps = self._simulation.step
-        self._simulation = None              # its memory is free for the picture
+        """Plot the history up to a frame; by then the simulation gives its memory back."""
+        self._simulation = None
+        shot, columns = self._job.shot, self._diagnostics.columns()
+        steps = int(columns["step"].max(initial=0.0))
         write_diagnostics_plot(
-            self._plot_path, self._diagnostics.columns(),
+            self._plot_path, columns,
             f"{shot.name}: frames {shot.first_frame}-{last}, {steps:,} steps")
 
     @property

@@ -161,7 +161,7 @@ def test_a_plate_that_blows_up_says_where_when_and_what_to_change(
 
 
 def test_the_memory_foretold_covers_what_is_used(plate: Path, vfx) -> None:
-    plate.write_text(SHOT.replace("[24, 24, 3]", "[96, 96, 8]").replace("= 2e-3", "= 5e-4")
+    plate.write_text(SHOT.replace("[24, 24, 3]", "[128, 128, 8]").replace("= 2e-3", "= 5e-4")
                      .replace("frame = 200", "frame = 20"))
     assert vfx("stage", "geometry", plate).exit_code == 0
     script = ("import resource; from vfx.pipeline.cli import main; "

@@ -38,7 +38,7 @@ def test_memory_grows_with_particles_and_horizon() -> None:
         body = Body(name="a", material="glass", cells=cells)
         return make_plan([body], {"glass": Material()}, Solver(horizon=horizon)).memory
 
-    assert memory((64, 64, 4), 3.0) < memory((64, 64, 5), 3.0) < memory((64, 64, 5), 4.0)
+    assert memory((99, 99, 9), 3.0) < memory((99, 99, 10), 3.0) < memory((99, 99, 10), 4.0)
 
 
 def test_the_pace_is_of_steps_that_were_done(device: Device, monkeypatch) -> None:
