@@ -70,7 +70,8 @@ def find_network(device: Device, solid: Solid, horizon: float) -> ClusterNetwork
     layout = Layout(
         particle=particle, source_start=source_start, n_slot_floats=4 * LANES * len(source),
         source=np.column_stack([4 * LANES * source, np.full(len(source), LANES)]),
-        unit=displacement_unit(solid, horizon), cluster_stride=3 * LANES, axis_stride=LANES)
+        spacing=typical_spacing(solid, particle), unit=displacement_unit(solid, horizon),
+        cluster_stride=3 * LANES, axis_stride=LANES)
     return ClusterNetwork(
         layout=layout, tile_start=tile_start, tile_slot=tile_slot,
         pair_start=row_starts(first, len(particle)), pair_first=first, pair_second=second,
@@ -87,6 +88,17 @@ def displacement_unit(solid: Solid, horizon: float) -> float:
     adjacent = math.sqrt((edge**2).sum(1).max(initial=0.0))
     longest = max(horizon * float(solid.length_scale.max()), adjacent)
     return float(2.0 ** math.ceil(math.log2(4.0 * longest / 2.0**31)))
+
+
+def typical_spacing(solid: Solid, particle: Array) -> float:
+    """Return the median distance [m] to the nearest particle of the same cluster."""
+    some = particle[:: max(1, len(particle) // 4096)]
+    position = np.where((some >= 0)[..., None], solid.position[some], np.nan)
+    apart = np.sqrt(((position[:, :, None] - position[:, None]) ** 2).sum(3))
+    apart[:, np.arange(LANES), np.arange(LANES)] = np.nan
+    nearest = np.fmin.reduce(apart, axis=2)
+    known = nearest[np.isfinite(nearest)]
+    return float(np.median(known)) if len(known) else float(solid.length_scale.min())
 
 
 def candidate_pairs(

@@ -136,12 +136,12 @@ KERNEL void contact_forces(
             const int64 j = candidate[k];
             // The pair belongs to the list that was collected last.
             if (stamp[i] < stamp[j] || (stamp[i] == stamp[j] && i > j)) continue;
+            const int64 bit = candidate_bit[k];
+            if (bit >= 0 && (live[bit / 8] >> bit % 8 & 1)) continue;
             const Vec3d apart = load_particle(position, i) - load_particle(position, j);
             const double within = (double)contact_radius[i] + (double)contact_radius[j];
             const double distance2 = dot(apart, apart);
             if (distance2 >= within * within) continue;
-            const int64 bit = candidate_bit[k];
-            if (bit >= 0 && (live[bit / 8] >> bit % 8 & 1)) continue;
             // Irregular neighbours may rest closer than half of lambda: leave them alone.
             const double rest = norm(
                 load_particle(rest_position, i) - load_particle(rest_position, j));

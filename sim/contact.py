@@ -22,8 +22,9 @@ from vfx.geometry.handoff import Solid
 from vfx.sim.ordering import LANES, Layout
 from vfx.sim.particles import Particles
 
-#: Extra reach of the candidates, in lambda: below 1/2 an intact grid has none.
-SKIN = 0.45
+#: Extra reach of the candidates, least and most, in lambda. Below 1/2 an intact grid has no
+#: candidates; where particles stand closer than that, less skin keeps them few.
+SKIN = (0.1, 0.45)
 #: Particles this far [skin] from their noted place are brought up to date with the others.
 STALE = 0.25
 FIRST_CAPACITY = 4
@@ -37,7 +38,8 @@ class ContactSearch:
         self.device = device
         self.stiffness = stiffness
         self.n_padded = layout.n_clusters * LANES
-        self.skin = SKIN * float(solid.length_scale.min())
+        smallest = float(solid.length_scale.min())
+        self.skin = min(max(layout.spacing / smallest - 0.55, SKIN[0]), SKIN[1]) * smallest
         self.reach = 0.5 * float(solid.length_scale.max()) + self.skin
         # The largest force of a pair is 2^40 quanta; 2^22 pairs may act on one particle.
         largest = max(stiffness, 1e-300) * (0.5 * float(solid.length_scale.max())) ** 2

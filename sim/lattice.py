@@ -86,7 +86,8 @@ class LatticeBonds:
         source_start, source, n_floats = slot_sources(self.boxes, self._reach, clusters)
         self.layout = Layout(
             particle=particle, source_start=source_start, source=source,
-            n_slot_floats=n_floats, unit=displacement_unit(solid, horizon),
+            n_slot_floats=n_floats, spacing=float(solid.length_scale.min()),
+            unit=displacement_unit(solid, horizon),
             cluster_stride=LANES, axis_stride=LANES * clusters)
         self.edge_number = np.arange(len(solid.edge))
         put = device.from_host

@@ -26,6 +26,7 @@ class Layout:
     source_start: Array     # (C + 1,) int32
     source: Array           # (s, 2) int64
     n_slot_floats: int
+    spacing: float          # [m]: how far apart neighbours typically stand
     unit: float
     cluster_stride: int
     axis_stride: int
