@@ -266,6 +266,30 @@ def bench_sim(case: str | None, at: int, steps: int | None, peer: str | None, sc
         write_json(json_file, rows)
 
 
+@bench.command("validate")
+@click.argument("names", nargs=-1, type=click.Choice(
+    ["lammps", "notched-plate", "kalthoff-winkler", "energy-release", "parameters"]))
+@click.option("--plots", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+              help="Draw a picture of each there (needs matplotlib).")
+@click.option("--json", "json_file", type=click.Path(path_type=Path, dir_okay=False),
+              metavar="FILE", help="Write the rows there, too.")
+@ends_in_sentences
+def bench_validate(names: tuple[str, ...], plots: Path | None, json_file: Path | None) -> None:
+    """Compare the physics with other programs, closed forms and experiments.
+
+    Runs all validations unless some are named; each takes a minute or so. Ends with 1 where a
+    figure is not as expected.
+    """
+    from vfx.bench.rows import write_json
+    from vfx.bench.validation.run import VALIDATIONS, run_validations
+
+    rows, passed = run_validations(names or tuple(VALIDATIONS), plots)
+    if json_file is not None:
+        write_json(json_file, rows)
+    if not passed:
+        sys.exit(1)
+
+
 def _run(stages: list[Stage], request: Request, dry_run: bool, *, review: bool = False) -> None:
     progress = Progress()
     with StopSignals().caught() as stop:

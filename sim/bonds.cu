@@ -71,7 +71,7 @@ KERNEL void find_bonds(
 // stretch of each particle. Each pair is visited once and acts on both ends; sums go to the
 // slots of the tile, which nobody else writes.
 KERNEL void bond_forces(
-    int n_tiles, float least_threshold, float weak_factor,
+    int n_tiles, float least_threshold, float weak_factor, int smaller, float edge,
     const int *flag,
     const int64 *step,
     const int *tile_start,      // (n_tiles + 1,) first cluster of a tile
@@ -85,6 +85,7 @@ KERNEL void bond_forces(
     const double *origin,       // (n_clusters, 3) [unit]
     const float *rest,          // (n_clusters, 3, LANES) [unit] relative to the origin
     const int *displacement,    // (n_clusters, 3, LANES) [unit], modulo 2^32
+    const float *per_scale,     // (n_clusters,) unit / lambda
     const float *weight,        // (n_clusters, LANES) V sqrt(c) [N^(1/2)]
     const float *threshold,     // (n_clusters, LANES) tau'
     INOUT uint64 *pair_live,    // (n_pairs,)
@@ -127,11 +128,12 @@ KERNEL void bond_forces(
                     lane_f pull = lane_select(on, bond.pull, zero);
                     lane_f stretch = pull * bond.length;
 
-                    // Break a bond stretched beyond the larger threshold of its ends; hardly any
-                    // bond is beyond the least threshold of all.
+                    // Break a bond stretched beyond the limit of its ends; hardly any bond is
+                    // beyond the least threshold of all.
                     if (lane_bits(stretch > least)) {
-                        lane_f limit = lane_max(
-                            lane_splat(threshold[at]), lane_load(threshold + LANES * (int64)b));
+                        lane_f limit = bond_limit(
+                            smaller, lane_splat(threshold[at]),
+                            lane_load(threshold + LANES * (int64)b));
                         const int soft = (int)(pair_weak[p] >> (LANES * i)) & ROW_BITS;
                         limit = lane_select(lane_from_bits(soft), limit * weak_factor, limit);
                         const int torn = lane_bits(stretch > limit);
@@ -142,6 +144,7 @@ KERNEL void bond_forces(
 
                     // Pull both ends: c V_i V_j stretch, along the bond (eq. 3).
                     pull = pull * (weight_b * weight[at]);
+                    if (edge > 0.0f) pull = pull * volume_share(xi, edge, per_scale[a]);
                     for (int k = 0; k < 3; ++k) {
                         sum[i][k] = lane_fnma(pull, bond.y[k], sum[i][k]);
                         back[k] = lane_fma(pull, bond.y[k], back[k]);
@@ -208,7 +211,7 @@ KERNEL void contact_bonds(
 // Sums over each particle's live bonds, for set-up and diagnostics: V_j |xi|, V_j / |xi|,
 // the number of bonds, and half their energy [J] (c stretch^2 |xi| V_i V_j / 2 a bond).
 KERNEL void bond_sums(
-    int n_tiles, float unit,
+    int n_tiles, float unit, float edge,
     const int *tile_start,      // (n_tiles + 1,)
     const int *tile_slot,       // (n_tiles + 1,)
     const int *pair_start,      // (n_clusters + 1,)
@@ -218,6 +221,7 @@ KERNEL void bond_sums(
     const double *origin,       // (n_clusters, 3)
     const float *rest,          // (n_clusters, 3, LANES)
     const int *displacement,    // (n_clusters, 3, LANES)
+    const float *per_scale,     // (n_clusters,)
     const float *weight,        // (n_clusters, LANES)
     const float *volume,        // (n_clusters, LANES)
     OUT float *slot)            // (n_slots, 4, LANES)
@@ -247,8 +251,10 @@ KERNEL void bond_sums(
                         rest, displacement, a, i, rest_b, moved_b, xi);
                     const lane_i on = lane_from_bits(row);
                     const lane_f rest_length = lane_sqrt(rest_squared(xi)) * unit;
-                    const lane_f length = lane_select(on, rest_length, zero);
-                    const lane_f inverse = lane_select(on, one / rest_length, zero);
+                    const lane_f share = lane_select(
+                        on, edge > 0.0f ? volume_share(xi, edge, per_scale[a]) : one, zero);
+                    const lane_f length = rest_length * share;
+                    const lane_f inverse = share / rest_length;
                     const lane_f stretch = lane_select(on, bond.pull * bond.length, zero);
                     const int64 at = LANES * (int64)a + i;
                     const lane_f energy =

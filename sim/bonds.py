@@ -30,7 +30,9 @@ class Bonds(Protocol):
     def set_stiffness(self, particles: Particles, stiffness: Array) -> None:
         """Take the bond stiffness c [N/m^6] of each body."""
 
-    def forces(self, particles: Particles, weak_factor: float) -> list[Launch]:
+    def forces(
+        self, particles: Particles, weak_factor: float, break_rule: str = "larger"
+    ) -> list[Launch]:
         """Return the launches that break bonds and sum forces into the slots."""
 
     def sums(self, particles: Particles) -> list[Launch]:
@@ -54,7 +56,9 @@ class Bonds(Protocol):
 class ClusterBonds:
     """Bonds of irregular bodies (and of any other)."""
 
-    def __init__(self, device: Device, solid: Solid, horizon: float) -> None:
+    def __init__(
+        self, device: Device, solid: Solid, horizon: float, edge_volume: str = "full"
+    ) -> None:
         self._device = device
         self._solid = solid
         network = find_network(device, solid, horizon)
@@ -79,6 +83,10 @@ class ClusterBonds:
         self._pair_edge_start = put(network.pair_edge_start)
         self._origin = put(center / unit)
         self._rest = put(local.astype(np.float32))
+        # Where volumes near the horizon count in full, the kernels are told so by a zero.
+        self._edge = horizon + 0.5 if edge_volume == "partial" else 0.0
+        scale = solid.length_scale[solid.body[np.maximum(self.layout.particle[:, 0], 0)]]
+        self._per_scale = put((unit / scale).astype(np.float32))
         self._module = device.module("sim/bonds.cu")
 
     def set_stiffness(self, particles: Particles, stiffness: Array) -> None:
@@ -87,22 +95,26 @@ class ClusterBonds:
         weight = solid.volume * np.sqrt(stiffness[solid.body])
         self._weight[...] = self._device.from_host(self.layout.scatter(weight.astype(np.float32)))
 
-    def forces(self, particles: Particles, weak_factor: float) -> list[Launch]:
+    def forces(
+        self, particles: Particles, weak_factor: float, break_rule: str = "larger"
+    ) -> list[Launch]:
         """Return the launch that breaks bonds and sums forces into the slots."""
         factor = weak_factor if self._weakened else 1.0
         return [self._module.bond_forces.prepare(
-            self.n_tiles, particles.least_threshold, factor, particles.flag,
-            particles.step, self._tile_start, self._tile_slot, self._pair_start,
-            self._pair_second, self._pair_slot, self._weak, self._pair_edge,
-            self._pair_edge_start, self._origin, self._rest, particles.displacement,
-            self._weight, particles.threshold, self.live, particles.edge_step, particles.slot)]
+            self.n_tiles, particles.least_threshold, factor,
+            int(break_rule == "smaller"), self._edge, particles.flag, particles.step,
+            self._tile_start, self._tile_slot, self._pair_start, self._pair_second,
+            self._pair_slot, self._weak, self._pair_edge, self._pair_edge_start, self._origin,
+            self._rest, particles.displacement, self._per_scale, self._weight,
+            particles.threshold, self.live, particles.edge_step, particles.slot)]
 
     def sums(self, particles: Particles) -> list[Launch]:
         """Return the launch that sums lengths, counts and energies into the slots."""
         return [self._module.bond_sums.prepare(
-            self.n_tiles, self.layout.unit, self._tile_start, self._tile_slot,
+            self.n_tiles, self.layout.unit, self._edge, self._tile_start, self._tile_slot,
             self._pair_start, self._pair_second, self._pair_slot, self.live, self._origin,
-            self._rest, particles.displacement, self._weight, particles.volume, particles.slot)]
+            self._rest, particles.displacement, self._per_scale, self._weight, particles.volume,
+            particles.slot)]
 
     def contact_bonds(
         self, particles: Particles, contact: ContactSearch, steps_ahead: int

@@ -4,7 +4,7 @@
 #include "sim/laws.cuh"
 #include "sim/layout.cuh"
 
-#define OFFSET_WORDS 6  // xi (3), |xi|^2, |xi| [unit], and |xi| [m]
+#define OFFSET_WORDS 7  // xi (3), |xi|^2, |xi| [unit], |xi| [m], share of the volume
 #define ROW_BITS ((1 << LANES) - 1)
 
 // The bonds of eight particles with those that are `shift` lanes further: the displacements of
@@ -52,7 +52,7 @@ KERNEL void lattice_find(
 KERNEL void lattice_forces(
     int n_tiles, int first_cluster, int tile_layers, int n_layers, int rows_b, int blocks,
     int n_offsets, int64 axis_stride, int64 plane_start, int64 plane_stride,
-    float least_threshold, float weak_factor, float stiffness,
+    float least_threshold, float weak_factor, int smaller, int partial, float stiffness,
     const int *flag,
     const int64 *step,
     const int *shift,           // (n_offsets,) lanes from a particle to its neighbour
@@ -102,11 +102,11 @@ KERNEL void lattice_forces(
                 if (row != ROW_BITS) pull = lane_select(lane_from_bits(row), pull, zero);
                 lane_f stretch = pull * bond.length;
 
-                // Break a bond stretched beyond the larger threshold of its ends; hardly any
-                // bond is beyond the least threshold of all.
+                // Break a bond stretched beyond the limit of its ends; hardly any bond is
+                // beyond the least threshold of all.
                 if (lane_bits(stretch > least)) {
-                    lane_f limit = lane_max(
-                        lane_load(threshold + at), lane_load(threshold + at + shift[o]));
+                    lane_f limit = bond_limit(
+                        smaller, lane_load(threshold + at), lane_load(threshold + at + shift[o]));
                     if (softened)
                         limit = lane_select(
                             lane_from_bits(weak[n_offsets * c + o]), limit * weak_factor, limit);
@@ -122,6 +122,7 @@ KERNEL void lattice_forces(
                 }
 
                 // Pull both ends together: c V^2 stretch, along the bond (eq. 3).
+                if (partial) pull = pull * word[OFFSET_WORDS * o + 6];
                 float *other = own + shift[o];
                 for (int k = 0; k < 3; ++k) {
                     sum[k] = lane_fma(pull, bond.y[k], sum[k]);
@@ -179,12 +180,12 @@ KERNEL void lattice_sums(
                 const Bond bond = bond_of_offset(constant, from, shift[o], moved);
                 const lane_i on = lane_from_bits(row);
                 const lane_f stretch = lane_select(on, bond.pull * bond.length, zero);
-                const float length = constant[5];
+                const float length = constant[5], share = constant[6];
                 const lane_f term[4] = {
-                    lane_select(on, lane_splat(volume * length), zero),
-                    lane_select(on, lane_splat(volume / length), zero),
+                    lane_select(on, lane_splat(share * volume * length), zero),
+                    lane_select(on, lane_splat(share * volume / length), zero),
                     lane_select(on, lane_splat(1.0f), zero),
-                    stretch * stretch * (0.25f * stiffness * length)};
+                    stretch * stretch * (0.25f * share * stiffness * length)};
                 for (int k = 0; k < 4; ++k) {
                     float *here = own + k * plane_stride, *there = here + shift[o];
                     lane_store(here, lane_load(here) + term[k]);

@@ -22,7 +22,7 @@ from vfx.geometry.handoff import Array, Solid
 from vfx.sim.bonds import count_bits
 from vfx.sim.clusters import displacement_unit, row_starts
 from vfx.sim.contact import ContactSearch
-from vfx.sim.material import lattice_offsets
+from vfx.sim.material import lattice_offsets, volume_share
 from vfx.sim.ordering import LANES, Layout
 from vfx.sim.particles import Particles
 
@@ -73,13 +73,18 @@ def is_lattice(solid: Solid) -> bool:
 class LatticeBonds:
     """Bonds of bodies that are whole boxes of cubes."""
 
-    def __init__(self, device: Device, solid: Solid, horizon: float) -> None:
+    def __init__(
+        self, device: Device, solid: Solid, horizon: float, edge_volume: str = "full"
+    ) -> None:
         self._device = device
         self._solid = solid
         self._module = device.module("sim/lattice.cu")
         self._horizon = horizon
+        self._partial = int(edge_volume == "partial")
         self._reach = int(horizon + 1e-6)
         offset = offsets_ahead(horizon)
+        share = np.array([volume_share(float(length), horizon, edge_volume)
+                          for length in np.sqrt((offset**2).sum(1))])
         self._n_offsets = len(offset)
         self.boxes, particle = arrange(solid, self._reach)
         clusters = len(particle)
@@ -100,7 +105,8 @@ class LatticeBonds:
             rows = offset[:, 0] * box.shape[1] + offset[:, 1]
             shift = rows * LANES * box.blocks + offset[:, 2]
             self._shift.append(put(shift.astype(np.int32)))
-            self._word.append(put(offset_words(solid, body, box, offset, self.layout.unit)))
+            self._word.append(put(
+                offset_words(solid, body, box, offset, self.layout.unit, share)))
             self._module.lattice_find(
                 box.n_clusters, box.first_cluster, self._n_offsets, *box.shape, put(offset),
                 self.live)
@@ -131,12 +137,15 @@ class LatticeBonds:
         volume = self._solid.length_scale**3
         self._stiffness = stiffness * volume**2
 
-    def forces(self, particles: Particles, weak_factor: float) -> list[Launch]:
+    def forces(
+        self, particles: Particles, weak_factor: float, break_rule: str = "larger"
+    ) -> list[Launch]:
         """Return a launch a body that breaks bonds and sums forces into the slots."""
         return [self._module.lattice_forces.prepare(
             *box.tiling, self._n_offsets, self.layout.axis_stride, box.plane_start,
             box.plane_stride, particles.least_threshold, weak_factor,
-            float(self._stiffness[body]), particles.flag, particles.step,
+            int(break_rule == "smaller"), self._partial, float(self._stiffness[body]),
+            particles.flag, particles.step,
             self._shift[body], self._word[body], self._edge_offset, self._edge, self._weak,
             self._weakened, particles.displacement, particles.threshold, self.live,
             particles.edge_step, particles.slot) for body, box in enumerate(self.boxes)]
@@ -250,14 +259,16 @@ def slot_sources(boxes: list[Box], reach: int, n_clusters: int) -> tuple[Array, 
     return (row_starts(number[order], n_clusters), np.concatenate(place)[order], floats)
 
 
-def offset_words(solid: Solid, body: int, box: Box, offset: Array, unit: float) -> Array:
-    """Return the constants of each offset, (offsets, 6) float32: see ``lattice.cu``."""
+def offset_words(
+    solid: Solid, body: int, box: Box, offset: Array, unit: float, share: Array
+) -> Array:
+    """Return the constants of each offset, (offsets, 7) float32: see ``lattice.cu``."""
     spacing = float(solid.length_scale[body])
     along = np.zeros((len(offset), 3))
     along[:, list(box.axes)] = offset
     xi = spacing * along @ solid.orientation[body].T / unit
     length = np.sqrt((along**2).sum(1)) * spacing / unit
-    words = np.column_stack([xi, length**2, length, length * unit])
+    words = np.column_stack([xi, length**2, length, length * unit, share])
     return np.ascontiguousarray(words.astype(np.float32))
 
 

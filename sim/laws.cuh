@@ -33,6 +33,20 @@ DEVICE lane_f rest_squared(const lane_f *xi)
         xi[0], xi[0], lane_splat(1e-10f))));
 }
 
+// The strain limit of a bond: the larger of those of its ends, or by choice the smaller.
+DEVICE lane_f bond_limit(int smaller, lane_f here, lane_f there)
+{
+    return smaller ? lane_min(here, there) : lane_max(here, there);
+}
+
+// Share of a neighbour's volume that counts: falls from 1 to 1/2 over the last half length
+// scale before the horizon. `edge` is the horizon + 1/2 in length scales, `per_scale` theirs.
+DEVICE lane_f volume_share(const lane_f *xi, float edge, float per_scale)
+{
+    const lane_f share = lane_splat(edge) - lane_sqrt(rest_squared(xi)) * per_scale;
+    return lane_max(lane_min(share, lane_splat(1.0f)), lane_splat(0.5f));
+}
+
 // Quadratic repulsion [N] of two particles at distance d < reach, levine-2014 eq. 6.
 DEVICE double contact_force(double stiffness, double distance, double reach)
 {

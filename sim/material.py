@@ -37,6 +37,17 @@ def lattice_offsets(horizon: float) -> list[tuple[int, int, int]]:
             if 0 < x * x + y * y + z * z <= (horizon * (1 + 1e-6)) ** 2]
 
 
+def volume_share(length: float, horizon: float, edge_volume: str) -> float:
+    """Return the share of a neighbour's volume that counts; both lengths in lambda.
+
+    "partial" is the rule of LAMMPS's peri styles: a neighbour whose cell the horizon cuts counts
+    by a share that falls from 1 at delta - lambda/2 to 1/2 at delta.
+    """
+    if edge_volume == "full":
+        return 1.0
+    return min(1.0, max(0.5, horizon + 0.5 - length))
+
+
 def stable_step(density: float, stiffness_sum: float) -> float:
     """Return the largest stable step [s] of a particle: sqrt(2 rho / sum_j c V_j / |xi|).
 

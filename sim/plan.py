@@ -19,6 +19,7 @@ from vfx.sim.material import (
     lattice_offsets,
     projectile_step,
     stable_step,
+    volume_share,
 )
 from vfx.sim.ordering import LANES
 from vfx.sim.settings import Material, Projectile, Solver
@@ -100,6 +101,7 @@ def make_plan(
     """Work out sizes, strain limits and stable steps from the settings alone."""
     offsets = lattice_offsets(solver.horizon)
     lengths = [math.sqrt(x * x + y * y + z * z) for x, y, z in offsets]
+    shares = [volume_share(length, solver.horizon, solver.edge_volume) for length in lengths]
     plans, limits = [], {}
     for body in bodies:
         material = materials[body.material]
@@ -107,8 +109,10 @@ def make_plan(
         delta = solver.horizon * spacing
         stiffness = bond_stiffness(material, delta)
         if solver.calibrate:
-            stiffness = 18.0 * material.bulk_modulus / (sum(lengths) * spacing**4)
-        stiffest = stiffness * spacing**2 * sum(1.0 / length for length in lengths)
+            reach = sum(share * length for share, length in zip(shares, lengths, strict=True))
+            stiffness = 18.0 * material.bulk_modulus / (reach * spacing**4)
+        stiffest = stiffness * spacing**2 * sum(
+            share / length for share, length in zip(shares, lengths, strict=True))
         plans.append(BodyPlan(
             body.name, math.prod(body.cells), count_bonds(body.cells, offsets),
             count_lanes(body.cells), spacing, delta, critical_stretch(material, delta)))

@@ -50,6 +50,12 @@ class Solver:
         at_least=0.0)
     calibrate: bool = setting(
         False, "Scale the bond stiffness so that an interior particle has exactly K.")
+    edge_volume: str = setting(
+        "full", "Share of a neighbour's volume that counts near the horizon: all of it, or "
+        "what falls off to a half over the last lambda/2.", choices=("full", "partial"))
+    break_rule: str = setting(
+        "larger", "Which of the strain limits of its two ends breaks a bond; the paper takes "
+        "the larger.", choices=("larger", "smaller"))
     weak_factor: float = setting(
         0.3, "Strain limit of what [[weakening]] weakens, relative.",
         at_least=0.0, at_most=1.0)

@@ -98,7 +98,8 @@ class Simulation:
 
         # Choose the layout of the bonds, then bring everything into its order.
         make_bonds = layout or (LatticeBonds if is_lattice(solid) else ClusterBonds)
-        self.bonds: Bonds = make_bonds(device, solid, solver.horizon)
+        self.bonds: Bonds = make_bonds(
+            device, solid, solver.horizon, solver.edge_volume)
         self.layout = self.bonds.layout
         density = np.array([m.density for m in self._material])[solid.body]
         alpha = np.array([m.compression_strengthening for m in self._material])[solid.body]
@@ -164,7 +165,7 @@ class Simulation:
             self.layout.cluster_stride, self.layout.axis_stride,
             particles.acceleration, particles.rest_position, particles.support, contact.noted,
             particles.flag, particles.velocity, particles.position, particles.displacement)
-        forces = self.bonds.forces(particles, solver.weak_factor)
+        forces = self.bonds.forces(particles, solver.weak_factor, solver.break_rule)
         if touching:
             forces += contact.forces(particles, self.bonds.live)
         balls, held = self.balls, self._held

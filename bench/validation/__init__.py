@@ -1,0 +1,1 @@
+"""Runs that compare the simulation with other people's results; see docs/validation.md."""

@@ -1,0 +1,103 @@
+"""(b) A glass plate with a notch, in tension: crack speed and branching.
+
+The plate is stretched across the notch by a strain e, and its upper and lower rows are held
+there; then the crack is let go. A crack in such a strip draws an energy of e^2 E' H / 2 a unit of
+area from the height H, and a crack cannot outrun Rayleigh waves however much that is; above a
+load it branches instead (Silling & Askari 2005; Ha & Bobaru 2010 find both in glass, at 1500 to
+1800 m/s).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from vfx.bench.validation import plates
+from vfx.bench.validation.findings import Report
+from vfx.geometry.handoff import Array
+from vfx.sim.settings import Material
+
+GLASS = Material(density=2440.0, bulk_modulus=48e9, fracture_energy=135.0,
+                 strain_scatter=0.0, compression_strengthening=0.25)
+CELLS, SPACING, HORIZON = (160, 80, 4), 0.5e-3, 3.0
+#: Loads: energy that the strip offers, over the energy of the crack.
+LOADS = (1.6, 2.4, 3.6, 5.0, 7.0)
+TIMESTEP = 2.0**-25
+
+
+def pull(load: float) -> tuple[Array, Array, Array]:
+    """Return times [s], crack lengths [m] since the start, and the last damage map."""
+    sim = plates.make_plate(CELLS, SPACING, GLASS, horizon=HORIZON, timestep=TIMESTEP)
+    x = sim.solid.position
+    height = CELLS[1] * SPACING
+    # Plane stress: E = 3/2 K at a Poisson ratio of 1/4, held along x: E / (1 - 1/16).
+    strain = math.sqrt(2.0 * load * GLASS.fracture_energy / (1.6 * GLASS.bulk_modulus * height))
+    left = x[:, 0].min() - SPACING
+    tip = left + 0.25 * CELLS[0] * SPACING
+    plates.cut(sim, [(left, 1e-9, tip, 1e-9)])
+    plates.hold(sim, np.abs(x[:, 1]) > 0.5 * height - HORIZON * SPACING)
+    # Start from the stretched strip; the flanks of the notch are relaxed beforehand by halves.
+    moved = x.copy()
+    moved[:, 1] *= 1.0 + strain
+    moved[:, 2] *= 1.0 - strain / 3.0
+    open_flank = np.clip((tip - x[:, 0]) / (0.25 * height), 0.0, 1.0)
+    flat = np.sign(x[:, 1]) * strain * (0.5 * height - np.abs(x[:, 1]))
+    moved[:, 1] += open_flank * flat
+    sim.place(moved, np.zeros_like(x))
+    times, lengths = [], []
+    columns = np.unique(x[:, 0])
+    for _ in range(400):
+        sim.advance(20)
+        torn = (plates.damage_map(sim) > plates.CRACKED).any(1)
+        front = columns[torn].max() if torn.any() else tip
+        times.append(sim.time)
+        lengths.append(front - tip)
+        # Stop near the end of the plate, or when the crack has stood for long.
+        stands = len(lengths) > 60 and lengths[-1] == lengths[-60]
+        if front > columns[-1] - 8 * SPACING or stands:
+            break
+    return np.array(times), np.array(lengths), plates.damage_map(sim)
+
+
+def crack_speed(time: Array, length: Array) -> float:
+    """Return the steady speed [m/s]: a straight line through the middle half of the run."""
+    whole = length.max()
+    if whole <= 0.0:
+        return 0.0
+    middle = (length > 0.25 * whole) & (length < 0.75 * whole)
+    return float(np.polyfit(time[middle], length[middle], 1)[0]) if middle.sum() > 2 else 0.0
+
+
+def count_branches(torn: Array) -> int:
+    """Return the most cracks side by side, of a (cells x, cells y) map, over its columns.
+
+    Cracks count as two where at least a horizon of sound cells lies between them.
+    """
+    most = 0
+    for column in torn:
+        rows = np.flatnonzero(column)
+        most = max(most, 1 + int((np.diff(rows) > HORIZON + 1).sum()) if len(rows) else 0)
+    return most
+
+
+def validate(report: Report) -> None:
+    """Pull at rising loads; compare speeds with Rayleigh's and find where cracks branch."""
+    rayleigh = plates.rayleigh_speed(GLASS)
+    speeds, branches, maps = [], [], []
+    for load in LOADS:
+        time, length, lost = pull(load)
+        speeds.append(crack_speed(time, length))
+        branches.append(count_branches(lost > plates.CRACKED))
+        maps.append(lost)
+        report.note(f"load {load:g} G: {speeds[-1]:.0f} m/s = {speeds[-1] / rayleigh:.2f} c_R, "
+                    f"grew {1e3 * length.max():.1f} mm, {branches[-1]} crack(s) side by side")
+    report.add("fastest crack", f"{max(speeds):.0f} m/s",
+               f"below the Rayleigh speed {rayleigh:.0f} m/s", 0 < max(speeds) < rayleigh)
+    report.add("speed rises with the load", ", ".join(f"{v:.0f}" for v in speeds) + " m/s",
+               "faster at the highest load than at the lowest", speeds[-1] > speeds[0])
+    report.add("low load", f"{branches[0]} crack", "1: straight", branches[0] == 1)
+    report.add("high load", f"{max(branches)} cracks side by side", "2 or more: branched",
+               max(branches[2:]) >= 2)
+    report.data = {"loads": LOADS, "speeds": speeds, "branches": branches, "maps": maps,
+                   "rayleigh": rayleigh}
