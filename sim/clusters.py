@@ -97,9 +97,8 @@ def candidate_pairs(
     position = solid.position[particle]
     low = np.where(inside, position, np.inf).min(1)
     high = np.where(inside, position, -np.inf).max(1)
-    radius = np.sqrt(((high - low) ** 2).sum(1)).max() / 2
-    reach = horizon * solid.length_scale.max() + 2 * radius
-    near = cKDTree((low + high) / 2).query_pairs(reach, output_type="ndarray")
+    reach = horizon * float(solid.length_scale.max()) * (1 + HORIZON_TOLERANCE)
+    near = near_boxes(low, high, reach)
     own = np.repeat(np.arange(len(particle))[:, None], 2, axis=1)
     body = solid.body[particle[:, 0]]
     pairs = np.concatenate([own, near[body[near[:, 0]] == body[near[:, 1]]], edge_cluster])
@@ -107,6 +106,33 @@ def candidate_pairs(
     width = len(particle)
     key = np.unique(pairs[:, 0].astype(np.int64) * width + pairs[:, 1])
     return (key // width).astype(np.int32), (key % width).astype(np.int32)
+
+
+def near_boxes(low: Array, high: Array, reach: float) -> Array:
+    """Return the pairs of boxes (n, 3) that are within ``reach`` of each other, (pairs, 2).
+
+    A few boxes span a gap of the body and are far wider than the others. They are searched for
+    apart: one radius for all would give every box thousands of neighbours.
+    """
+    center, radius = (low + high) / 2, np.sqrt(((high - low) ** 2).sum(1)) / 2
+    usual = 1.25 * float(np.median(radius))
+    slim, wide = np.flatnonzero(radius <= usual), np.flatnonzero(radius > usual)
+    pairs = [slim[cKDTree(center[slim]).query_pairs(reach + 2 * usual, output_type="ndarray")]]
+    for others, largest in ((slim, usual), (wide, float(radius.max()))):
+        if len(wide) and len(others):
+            found = cKDTree(center[others]).query_ball_point(
+                center[wide], reach + radius[wide] + largest)
+            count = [len(row) for row in found]
+            second = others[np.concatenate(found).astype(np.int64)]
+            pairs.append(np.stack([np.repeat(wide, count), second], axis=1))
+    first, second = np.concatenate(pairs).T
+    gap = np.zeros(len(first))
+    for axis in range(3):
+        apart = np.maximum(low[first, axis] - high[second, axis],
+                           low[second, axis] - high[first, axis])
+        gap += np.maximum(apart, 0.0) ** 2
+    keep = (gap <= reach * reach) & (first != second)
+    return np.stack([first[keep], second[keep]], axis=1)
 
 
 def find_bonds(
