@@ -10,6 +10,7 @@ from vfx.device import Device
 from vfx.geometry.bodies import Body
 from vfx.geometry.grid import build_solid
 from vfx.sim.bonds import ClusterBonds
+from vfx.sim.clusters import near_boxes
 from vfx.sim.lattice import LatticeBonds, is_lattice
 from vfx.sim.settings import Floor, Solver
 from vfx.sim.simulate import Simulation
@@ -73,3 +74,15 @@ def test_box_with_a_missing_cube_is_no_lattice() -> None:
     solid = build_solid([Body(name="a", material="glass", cells=(3, 3, 3))])
     solid.cell, solid.body = solid.cell[1:], solid.body[1:]
     assert not is_lattice(solid)
+
+
+def test_boxes_within_reach_are_found_however_wide_they_are() -> None:
+    random = np.random.default_rng(5)
+    low = random.random((300, 3))
+    high = low + 0.05 * random.random((300, 3))
+    high[::40] += 0.4           # a few span what many others stand in
+    reach = 0.1
+    gap = np.maximum(0.0, np.maximum(low[:, None] - high[None], low[None] - high[:, None]))
+    near = np.argwhere(np.triu(np.sqrt((gap**2).sum(2)) <= reach, 1))
+    found = np.unique(np.sort(near_boxes(low, high, reach), axis=1), axis=0)
+    assert np.array_equal(found, near)
