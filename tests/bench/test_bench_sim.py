@@ -143,8 +143,8 @@ def test_points_are_even_and_always_the_same(points) -> None:
 
 def test_bond_data_are_the_masks_of_a_lattice(device: Device) -> None:
     simulation = block(device, (8, 8, 8), 2.0)
-    # A bit for each end of each bond that an inner particle has; words of the offsets beside.
-    masks = 8 * 8 * 8 * 32 / 8
+    # A bit for each bond ahead of an inner particle; the words of the offsets beside.
+    masks = 8 * 8 * 8 * 16 / 8
     assert masks <= bond_bytes(simulation) <= masks + 4096
     assert moved_bytes(simulation) > bond_bytes(simulation)
 
