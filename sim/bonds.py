@@ -19,6 +19,8 @@ from vfx.sim.contact import ContactSearch
 from vfx.sim.ordering import Layout
 from vfx.sim.particles import Particles
 
+_BITS_OF_BYTE = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(1, np.uint8)
+
 
 class Bonds(Protocol):
     """What the simulation asks of a bond layout."""
@@ -130,5 +132,4 @@ class ClusterBonds:
 
 def count_bits(device: Device, bits: object) -> int:
     """Return the number of set bits of a device array."""
-    host = device.to_host(bits)
-    return int(np.unpackbits(host.view(np.uint8)).sum(dtype=np.int64))
+    return int(_BITS_OF_BYTE[device.to_host(bits).view(np.uint8)].sum(dtype=np.int64))
