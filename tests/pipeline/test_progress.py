@@ -33,7 +33,6 @@ def test_a_line_tells_percent_note_and_time_left(clock: Clock, capsys) -> None:
         clock.now += 42.0
         told.update(1003, 0.42, "312 steps/s, t = 0.121 ms, 5.4 M bonds")
     assert capsys.readouterr().out.splitlines() == [
-        "sim 1001: 0% done, t = 0 s",
         "sim 1003: 42% done, 312 steps/s, t = 0.121 ms, 5.4 M bonds, 0:00:58 left"]
 
 
