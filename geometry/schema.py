@@ -9,6 +9,7 @@ from them. This module is below all that use it and knows nothing of files.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,9 +35,7 @@ class Rule:
         """Return what is wrong with ``value``, or None; its type is already right."""
         if self.choices and value not in self.choices:
             return f"must be one of {', '.join(self.choices)}"
-        numbers = [v for v in (value if isinstance(value, tuple) else (value,))
-                   if isinstance(v, (int, float)) and not isinstance(v, bool)]
-        for number in numbers:
+        for number in _numbers(value):
             if number != number or number in (float("inf"), float("-inf")):
                 return "must be a finite number"
             if self.above is not None and not number > self.above:
@@ -49,6 +48,15 @@ class Rule:
 
     def _unit(self) -> str:
         return f" {self.unit}" if self.unit else ""
+
+
+def _numbers(value: Any) -> Iterator[float]:
+    """Yield the numbers of a value, of a vector, or of lists of those."""
+    if isinstance(value, tuple):
+        for item in value:
+            yield from _numbers(item)
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield value
 
 
 def setting(

@@ -23,7 +23,16 @@ from vfx.pipeline.errors import ShotError
 from vfx.pipeline.frames import parse_span
 from vfx.pipeline.validate import Complaints, nearest, read_section, shown
 from vfx.raytrace.settings import Camera, Film, FloorLook, Light, Look
-from vfx.sim.settings import Floor, Material, Projectile, Solver, Weakening
+from vfx.sim.settings import (
+    Collider,
+    Crack,
+    Floor,
+    Material,
+    Projectile,
+    Region,
+    Solver,
+    Weakening,
+)
 
 AUTO = "auto"
 DEFAULT_STEPS_PER_FRAME = 500
@@ -64,7 +73,10 @@ class Shot:
     solver: Solver
     floor: Floor
     projectiles: tuple[Projectile, ...]
+    colliders: tuple[Collider, ...]
+    regions: tuple[Region, ...]
     weakening: tuple[Weakening, ...]
+    cracks: tuple[Crack, ...]
     materials: dict[str, Material]
     looks: dict[str, Look]
     bodies: tuple[Body, ...]
@@ -98,7 +110,8 @@ SECTIONS: Mapping[str, type[Any]] = {
     "light": Light, "floor_look": FloorLook, "render": Film,
 }
 LISTS: Mapping[str, type[Any]] = {
-    "bodies": Body, "projectiles": Projectile, "weakening": Weakening,
+    "bodies": Body, "projectiles": Projectile, "colliders": Collider,
+    "regions": Region, "weakening": Weakening, "cracks": Crack,
 }
 
 
@@ -120,7 +133,8 @@ def load_shot(path: Path) -> Shot:
     name, first, last = _read_span(read["shot"], path, complaints)
     _check_time(sections["time"], complaints)
     _check_bodies(lists["bodies"], document, materials, complaints)
-    _check_directions(read["camera"], read["light"], lists["weakening"], complaints)
+    _check_directions(read["camera"], read["light"], complaints)
+    _check_controls(lists, complaints)
     if complaints.lines:
         raise ShotError("\n".join(f"{path}: {line}" for line in complaints.lines))
 
@@ -128,7 +142,8 @@ def load_shot(path: Path) -> Shot:
     shot = Shot(
         path=path, name=name, first_frame=first, last_frame=last, fps=time.fps,
         steps_per_frame=time.steps_per_frame, solver=read["sim"], floor=read["floor"],
-        projectiles=lists["projectiles"], weakening=lists["weakening"],
+        projectiles=lists["projectiles"], colliders=lists["colliders"],
+        regions=lists["regions"], weakening=lists["weakening"], cracks=lists["cracks"],
         materials=materials, looks=looks, bodies=lists["bodies"],
         camera=read["camera"], light=read["light"], floor_look=read["floor_look"],
         film=read["render"])
@@ -276,8 +291,7 @@ def _check_bodies(
 
 
 def _check_directions(
-    camera: Camera | None, light: Light | None, weakening: tuple[Weakening, ...],
-    complaints: Complaints,
+    camera: Camera | None, light: Light | None, complaints: Complaints,
 ) -> None:
     """Refuse directions that point nowhere."""
     if camera is not None:
@@ -290,9 +304,21 @@ def _check_directions(
                                         "of sight; give a direction across it")
     if light is not None and not any(light.key_direction):
         complaints.add("light.key_direction", "is zero; give the direction toward the light")
-    for i, paths in enumerate(weakening):
-        if not any(paths.normal):
-            complaints.add(f"weakening[{i + 1}].normal", "is zero; give a direction")
+
+
+def _check_controls(lists: Mapping[str, tuple[Any, ...]], complaints: Complaints) -> None:
+    """Note what is wrong with projectiles, colliders and the like taken as wholes."""
+    for name in ("projectiles", "colliders", "regions", "weakening", "cracks"):
+        for i, item in enumerate(lists[name]):
+            for key, message in item.complaints():
+                complaints.add(f"{name}[{i + 1}]{'.' + key if key else ''}", message)
+    bodies = [body.name for body in lists["bodies"]]
+    for i, region in enumerate(lists["regions"]):
+        if region.body and region.body not in bodies:
+            near = nearest(region.body, bodies)
+            fix = f"did you mean '{near}'?" if near else f"the bodies are {', '.join(bodies)}"
+            complaints.add(f"regions[{i + 1}].body",
+                           f"found {shown(region.body)}, which is no body; {fix}")
 
 
 def _with_auto_timestep(shot: Shot) -> Shot:

@@ -104,17 +104,22 @@ def read_section(
 def convert(value: Any, wanted: Any) -> tuple[Any, str | None]:
     """Return ``value`` as the annotated type ``wanted``, and what is wrong or None.
 
-    Known types are bool, int, float, str and tuples of those of fixed length. A whole number
-    is accepted for a float; true and false are no numbers.
+    Known types are bool, int, float, str, tuples of those of fixed length, and tuples of any
+    length of what is known. A whole number is accepted for a float; true and false are no
+    numbers.
     """
     if typing.get_origin(wanted) is tuple:
         kinds = typing.get_args(wanted)
-        noun = _NOUNS[kinds[0]][1]
-        if not isinstance(value, list) or len(value) != len(kinds):
-            return None, f"must be a list of {len(kinds)} {noun}"
+        problem = f"must be {_noun(wanted)}"
+        if not isinstance(value, list):
+            return None, problem
+        if kinds[-1] is Ellipsis:
+            kinds = kinds[:1] * len(value)
+        if len(value) != len(kinds):
+            return None, problem
         items = [convert(item, kind) for item, kind in zip(value, kinds, strict=True)]
-        if any(problem for _, problem in items):
-            return None, f"must be a list of {len(kinds)} {noun}"
+        if any(wrong for _, wrong in items):
+            return None, problem
         return tuple(item for item, _ in items), None
     if wanted is float and isinstance(value, int) and not isinstance(value, bool):
         try:
@@ -123,7 +128,22 @@ def convert(value: Any, wanted: Any) -> tuple[Any, str | None]:
             return math.inf, None
     if type(value) is wanted:
         return value, None
-    return None, f"must be {_NOUNS[wanted][0]}"
+    return None, f"must be {_noun(wanted)}"
+
+
+def _noun(wanted: Any) -> str:
+    """Return what a type is called, in the singular: 'a number', 'a list of 3 numbers'."""
+    if typing.get_origin(wanted) is not tuple:
+        return _NOUNS[wanted][0]
+    kinds = typing.get_args(wanted)
+    count = "" if kinds[-1] is Ellipsis else f"{len(kinds)} "
+    return f"a list of {count}{_plural(kinds[0])}"
+
+
+def _plural(wanted: Any) -> str:
+    if typing.get_origin(wanted) is not tuple:
+        return _NOUNS[wanted][1]
+    return "lists" + _noun(wanted).removeprefix("a list")
 
 
 _NOUNS = {

@@ -313,3 +313,33 @@ KERNEL void weaken_bonds(
         pair_weak[p] = weak;
     }
 }
+
+// Cut the bonds that cross a rectangle, before the first step.
+KERNEL void cut_bonds(
+    int n_pairs, int n_cracks,
+    const int *pair_first,      // (n_pairs,)
+    const int *pair_second,     // (n_pairs,)
+    const double *crack,        // (n_cracks, 12): see crosses_rectangle
+    const double *rest_position,// (n_clusters, 3, LANES) [m]
+    const uint64 *pair_edge,    // (n_pairs,)
+    const int *pair_edge_start, // (n_pairs,)
+    INOUT uint64 *pair_live,    // (n_pairs,)
+    INOUT int64 *edge_step)     // (n_edges,) 0 where an edge was cut
+{
+    FOR_EACH(p, n_pairs) {
+        uint64 cut = 0;
+        for (uint64 bits = pair_live[p]; bits; bits &= bits - 1) {
+            const int bit = bit_count((bits & (0 - bits)) - 1);
+            const Vec3d a = load_particle(rest_position, LANES * (int64)pair_first[p] + bit / LANES);
+            const Vec3d b = load_particle(rest_position, LANES * (int64)pair_second[p] + bit % LANES);
+            for (int q = 0; q < n_cracks; ++q)
+                if (crosses_rectangle(crack + 12 * q, a, b)) cut |= bits & (0 - bits);
+        }
+        if (!cut) continue;
+        pair_live[p] &= ~cut;
+        for (uint64 bits = cut & pair_edge[p]; bits; bits &= bits - 1) {
+            const uint64 below = (bits & (0 - bits)) - 1;
+            edge_step[pair_edge_start[p] + bit_count(pair_edge[p] & below)] = 0;
+        }
+    }
+}

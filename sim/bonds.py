@@ -44,6 +44,9 @@ class Bonds(Protocol):
     def weaken(self, planar: Array, segments: Array) -> None:
         """Mark the bonds that cross the segments; ``planar`` is (n, 2) in their plane."""
 
+    def cut(self, particles: Particles, rectangles: Array) -> None:
+        """Cut the bonds that cross (c, 12) rectangles, and note edge step 0."""
+
     def count(self) -> int:
         """Return the number of live bonds."""
 
@@ -118,6 +121,13 @@ class ClusterBonds:
             self.n_pairs, len(segments), self._pair_first, self._pair_second, self.live,
             self._device.from_host(lanes), self._device.from_host(segments.astype(np.float32)),
             self._weak)
+
+    def cut(self, particles: Particles, rectangles: Array) -> None:
+        """Cut the bonds that cross rectangles."""
+        self._module.cut_bonds(
+            self.n_pairs, len(rectangles), self._pair_first, self._pair_second,
+            self._device.from_host(rectangles), particles.rest_position, self._pair_edge,
+            self._pair_edge_start, self.live, particles.edge_step)
 
     def count(self) -> int:
         """Return the number of live bonds."""

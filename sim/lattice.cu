@@ -270,3 +270,34 @@ KERNEL void lattice_weaken(
         }
     }
 }
+
+// Cut the bonds that cross a rectangle, before the first step.
+KERNEL void lattice_cut(
+    int n_clusters, int first_cluster, int n_offsets, int n_cracks,
+    const int *shift,           // (n_offsets,)
+    const double *crack,        // (n_cracks, 12): see crosses_rectangle
+    const double *rest_position,// (n_clusters, 3, LANES) [m]
+    const int *edge_offset,     // (n_offsets,)
+    const int *edge,            // (n_padded, 3)
+    INOUT uint8 *live,          // (n_clusters, n_offsets)
+    INOUT int64 *edge_step)     // (n_edges,) 0 where an edge was cut
+{
+    FOR_EACH_CHUNKED(item, n_clusters, 16) {
+        const int64 c = first_cluster + item;
+        for (int bit = 0; bit < LANES * n_offsets; ++bit) {
+            const int o = bit / LANES, lane = bit % LANES;
+            const int64 byte = n_offsets * c + o;
+            if (!(live[byte] >> lane & 1)) continue;
+            // Both ends must find the same: always look from the lower particle.
+            const int64 here = LANES * c + lane, there = here + shift[o];
+            const Vec3d a = load_particle(rest_position, minimum(here, there));
+            const Vec3d b = load_particle(rest_position, maximum(here, there));
+            bool cut = false;
+            for (int q = 0; q < n_cracks; ++q)
+                cut = cut || crosses_rectangle(crack + 12 * q, a, b);
+            if (!cut) continue;
+            live[byte] = (uint8)(live[byte] & ~(1 << lane));
+            if (edge_offset[o] >= 0) edge_step[edge[3 * here + edge_offset[o]]] = 0;
+        }
+    }
+}

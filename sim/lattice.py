@@ -170,6 +170,15 @@ class LatticeBonds:
                 self._shift[body], put(lanes), put(segments.astype(np.float32)), self.live,
                 self._weak, self._weakened)
 
+    def cut(self, particles: Particles, rectangles: Array) -> None:
+        """Cut the bonds that cross rectangles."""
+        put = self._device.from_host
+        for body, box in enumerate(self.boxes):
+            self._module.lattice_cut(
+                box.n_clusters, box.first_cluster, self._n_offsets, len(rectangles),
+                self._shift[body], put(rectangles), particles.rest_position, self._edge_offset,
+                self._edge, self.live, particles.edge_step)
+
     def count(self) -> int:
         """Return the number of live bonds."""
         return count_bits(self._device, self.live)

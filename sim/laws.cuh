@@ -77,6 +77,30 @@ DEVICE Vec3d floor_bounce(Vec3d velocity, double restitution, double friction)
     return make_vec3d(velocity.x * kept, -restitution * velocity.y, velocity.z * kept);
 }
 
+// Velocity after touching a surface of unit normal n, both relative to the surface; the law of
+// the floor for any direction.
+DEVICE Vec3d bounce(Vec3d velocity, Vec3d normal, double restitution, double friction)
+{
+    const double approach = dot(velocity, normal);
+    const double impulse = -(1.0 + restitution) * approach;
+    const Vec3d slide = velocity - normal * approach;
+    const double speed = norm(slide);
+    const double kept = speed > 0.0 ? maximum(0.0, 1.0 - friction * impulse / speed) : 0.0;
+    return slide * kept - normal * (restitution * approach);
+}
+
+// Whether the line from a to b crosses a rectangle: its origin, its normal, and two vectors
+// whose products with a place on it run from 0 to 1 along its sides.
+DEVICE bool crosses_rectangle(const double *rectangle, Vec3d a, Vec3d b)
+{
+    const Vec3d origin = load_vec3d(rectangle, 0), normal = load_vec3d(rectangle, 1);
+    const double above_a = dot(a - origin, normal), above_b = dot(b - origin, normal);
+    if ((above_a > 0.0) == (above_b > 0.0)) return false;
+    const Vec3d at = a + (b - a) * (above_a / (above_a - above_b)) - origin;
+    const double u = dot(at, load_vec3d(rectangle, 2)), v = dot(at, load_vec3d(rectangle, 3));
+    return u >= 0.0 && u <= 1.0 && v >= 0.0 && v <= 1.0;
+}
+
 // Whether the line from a to b crosses a segment (start x, y, end x, y) of the plane.
 DEVICE bool crosses(const float *segment, float ax, float ay, float bx, float by)
 {

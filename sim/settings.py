@@ -6,10 +6,17 @@ K_c and K_S as in levine-2014 eqs. 6 and 7.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from vfx.geometry.bodies import Vector
 from vfx.geometry.schema import REQUIRED, setting
+
+#: A time [s] and a place [m] at that time.
+Key = tuple[float, float, float, float]
+#: What is wrong with a section as a whole: (key, sentence).
+Complaint = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -38,10 +45,13 @@ class Solver:
     gravity: Vector = setting((0.0, -9.81, 0.0), "Gravity.", unit="m/s^2")
     contact_stiffness: float = setting(
         1e8, "K_c of levine-2014 eq. 6; 0 turns contact off.", unit="Pa", at_least=0.0)
+    damping: float = setting(
+        0.0, "Rate at which the velocity of every particle decays; 0 for none.", unit="1/s",
+        at_least=0.0)
     calibrate: bool = setting(
         False, "Scale the bond stiffness so that an interior particle has exactly K.")
     weak_factor: float = setting(
-        0.3, "Strain limit of a bond that crosses a [[weakening]] path, relative.",
+        0.3, "Strain limit of what [[weakening]] weakens, relative.",
         at_least=0.0, at_most=1.0)
     seed: int = setting(1, "Seed of the scatter of strain limits.", at_least=0, at_most=2**31 - 1)
 
@@ -59,24 +69,101 @@ class Floor:
 
 @dataclass(frozen=True)
 class Projectile:
-    """A rigid ball that flies at constant velocity and pushes by levine-2014 eq. 7."""
+    """A rigid ball that pushes by levine-2014 eq. 7.
+
+    Without a mass it flies at constant velocity, whatever it hits, and pushes halfway between
+    its flight and straight away, as the paper has it. With one it takes the reaction of what
+    it pushes, which is then straight away from its centre, and bounces off floor and colliders.
+    """
 
     radius: float = setting(0.01, "Radius r.", unit="m", above=0.0)
     position: Vector = setting(REQUIRED, "Centre at the first frame.", unit="m")
-    velocity: Vector = setting(REQUIRED, "Velocity.", unit="m/s")
+    velocity: Vector = setting(REQUIRED, "Velocity at the first frame.", unit="m/s")
     stiffness: float = setting(
         1e15, "K_S of levine-2014 eq. 7, taken as a body-force density.",
         unit="N/m^5", at_least=0.0)
+    mass: float = setting(
+        0.0, "Mass; 0 is infinite: nothing slows the ball.", unit="kg", at_least=0.0)
+    falls: bool = setting(False, "Whether gravity acts on it; needs a mass.")
+
+    def complaints(self) -> Iterator[Complaint]:
+        """Yield what is wrong with the section as a whole."""
+        if self.falls and self.mass == 0.0:
+            yield "falls", "is true, but the ball has no mass; give its mass in kg"
+
+
+@dataclass(frozen=True)
+class Collider:
+    """A rigid thing that elements bounce off, as off the floor. It is not drawn."""
+
+    shape: str = setting("plane", "What it is.", choices=("plane", "sphere", "box"))
+    position: Vector = setting(
+        (0.0, 0.0, 0.0), "Its centre, or a point of the plane; keys replace it.", unit="m")
+    normal: Vector = setting(
+        (0.0, 1.0, 0.0), "Of a plane: the direction toward its free side.")
+    radius: float = setting(0.05, "Of a sphere: its radius.", unit="m", above=0.0)
+    size: Vector = setting((0.1, 0.1, 0.1), "Of a box: its edges.", unit="m", above=0.0)
+    rotation: Vector = setting(
+        (0.0, 0.0, 0.0), "Of a box: rotation about x, then y, then z.", unit="degrees")
+    restitution: float = setting(
+        0.99, "Part of the normal speed kept by a bounce.", at_least=0.0, at_most=1.0)
+    friction: float = setting(0.0, "Coulomb friction of the bounce.", at_least=0.0)
+    keys: tuple[Key, ...] = setting(
+        (), "Where it is when: [time, x, y, z] each, straight and even in between, at rest "
+        "before the first and after the last; none for a collider at rest.", unit="s and m")
+
+    def complaints(self) -> Iterator[Complaint]:
+        """Yield what is wrong with the section as a whole."""
+        if self.shape == "plane" and not any(self.normal):
+            yield "normal", "is zero; give the direction toward the free side"
+        for before, after in zip(self.keys, self.keys[1:], strict=False):
+            if after[0] <= before[0]:
+                yield "keys", (f"the time {after[0]:g} s stands after {before[0]:g} s; "
+                               "times must rise from key to key")
+
+
+@dataclass(frozen=True)
+class Region:
+    """The elements whose centres at rest are in a box or a sphere: held, driven or toughened."""
+
+    body: str = setting("", "The body it is a part of; all bodies if left out.")
+    shape: str = setting("box", "What it is.", choices=("box", "sphere"))
+    center: Vector = setting((0.0, 0.0, 0.0), "Its centre.", unit="m")
+    size: Vector = setting((0.01, 0.01, 0.01), "Of a box: its edges.", unit="m", above=0.0)
+    rotation: Vector = setting(
+        (0.0, 0.0, 0.0), "Of a box: rotation about x, then y, then z.", unit="degrees")
+    radius: float = setting(0.01, "Of a sphere: its radius.", unit="m", above=0.0)
+    fixed: bool = setting(False, "Whether its elements stay where they are.")
+    velocity: Vector = setting(
+        (0.0, 0.0, 0.0), "The velocity at which its elements are driven; zero does not drive "
+        "them.", unit="m/s")
+    until: float = setting(
+        0.0, "When a fixed or driven region is let go; 0 for never.", unit="s", at_least=0.0)
+    strain_factor: float = setting(
+        1.0, "Factor of the strain limit of its elements.", at_least=0.0, at_most=1e6)
+
+    @property
+    def holds(self) -> bool:
+        """Whether its elements are fixed or driven."""
+        return self.fixed or any(self.velocity)
+
+    def complaints(self) -> Iterator[Complaint]:
+        """Yield what is wrong with the section as a whole."""
+        if self.fixed and any(self.velocity):
+            yield "fixed", "is true, but the region has a velocity too; keep one of them"
+        if not self.holds and self.strain_factor == 1.0:
+            yield "", "does nothing; give fixed = true, a velocity or a strain_factor"
 
 
 @dataclass(frozen=True)
 class Weakening:
-    """Crack paths: bonds that cross them break earlier. Random walks from an origin."""
+    """Where cracks run first: paths that bonds cross, and places of a lower strain limit."""
 
     paths: int = setting(0, "Number of random walks; 0 for none.", at_least=0, at_most=10_000)
     origin: Vector = setting((0.0, 0.0, 0.0), "Where the walks start.", unit="m")
     normal: Vector = setting(
-        (0.0, 0.0, 1.0), "The walks run perpendicular to this direction and cut along it.")
+        (0.0, 0.0, 1.0), "Walks run perpendicular to this direction; walks and polylines cut "
+        "along it.")
     length: float = setting(0.1, "Length of a walk.", unit="m", above=0.0)
     step: float = setting(4e-3, "Length of one stride.", unit="m", above=0.0)
     wander: float = setting(
@@ -84,3 +171,49 @@ class Weakening:
     branching: float = setting(
         0.05, "Chance a stride starts a branch.", at_least=0.0, at_most=1.0)
     seed: int = setting(1, "Seed of the walks.", at_least=0, at_most=2**31 - 1)
+    polylines: tuple[tuple[Vector, ...], ...] = setting(
+        (), "Paths of your own: lists of points, projected along the normal.", unit="m")
+    points: tuple[Vector, ...] = setting(
+        (), "Points around which the strain limit falls, to weak_factor at the point.", unit="m")
+    radius: float = setting(0.01, "How far a point reaches.", unit="m", above=0.0)
+    image: str = setting(
+        "", "A grey picture, PNG or EXR, relative to the shot file: the darker, the weaker; "
+        "black is weak_factor, white leaves the limit. Values are taken as they are stored.")
+    image_origin: Vector = setting(
+        (0.0, 0.0, 0.0), "Lower left corner of the picture.", unit="m")
+    image_u: Vector = setting(
+        (0.1, 0.0, 0.0), "From there along its lower edge to the right.", unit="m")
+    image_v: Vector = setting(
+        (0.0, 0.1, 0.0), "From there along its left edge to the top; the picture acts along the "
+        "direction across both.", unit="m")
+
+    def complaints(self) -> Iterator[Complaint]:
+        """Yield what is wrong with the section as a whole."""
+        if not any(self.normal):
+            yield "normal", "is zero; give a direction"
+        for number, line in enumerate(self.polylines, 1):
+            if len(line) < 2:
+                yield "polylines", f"number {number} has {len(line)} point(s); a path needs two"
+        if self.image and is_flat(self.image_u, self.image_v):
+            yield "image_v", "is zero or along image_u; the two must span a rectangle"
+
+
+@dataclass(frozen=True)
+class Crack:
+    """A cut there from the start: no bond crosses this rectangle, and none counts as broken."""
+
+    origin: Vector = setting(REQUIRED, "One corner, at rest.", unit="m")
+    u: Vector = setting(REQUIRED, "From there along one side.", unit="m")
+    v: Vector = setting(REQUIRED, "From there along the other.", unit="m")
+
+    def complaints(self) -> Iterator[Complaint]:
+        """Yield what is wrong with the section as a whole."""
+        if is_flat(self.u, self.v):
+            yield "v", "is zero or along u; the two must span a rectangle"
+
+
+def is_flat(u: Vector, v: Vector) -> bool:
+    """Whether two vectors span no area."""
+    across = math.hypot(u[1] * v[2] - u[2] * v[1], u[2] * v[0] - u[0] * v[2],
+                        u[0] * v[1] - u[1] * v[0])
+    return across <= 1e-9 * math.hypot(*u) * math.hypot(*v)

@@ -8,14 +8,16 @@ bond loops work in float32 on displacements in fixed point, int32 modulo 2^32 in
 
 A step is a fixed sequence of kernels that runs without Python in between::
 
-    drift -> contact_reset, _insert, _collect, _bonds (only when needed)
-          -> bond forces -> contact_forces -> kick -> end_step
+    balls and colliders move -> drift -> collide, hold
+          -> contact_reset, _insert, _collect, _bonds (only when needed)
+          -> bond forces -> contact_forces -> kick -> hold, push balls -> end_step
 
 The state is the same, bit for bit, for any number of threads and after a resume.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -24,12 +26,14 @@ import numpy as np
 from vfx.device import Device, Launch
 from vfx.geometry.bodies import Body
 from vfx.geometry.handoff import Array, MotionFrame, Solid
-from vfx.sim import scatter
 from vfx.sim.bonds import Bonds, ClusterBonds
+from vfx.sim.collider import Colliders
 from vfx.sim.contact import ContactSearch
+from vfx.sim.crack import rectangles
 from vfx.sim.flight import take_off
+from vfx.sim.initial import element_support, initial_velocity, strain_limits
 from vfx.sim.lattice import LatticeBonds, is_lattice
-from vfx.sim.material import bond_stiffness, critical_stretch, stable_step
+from vfx.sim.material import bond_stiffness, stable_step
 from vfx.sim.ordering import LANES
 from vfx.sim.particles import (
     FLAG_FAULT,
@@ -39,8 +43,19 @@ from vfx.sim.particles import (
     REBUILD_ALL,
     make_particles,
 )
-from vfx.sim.settings import Floor, Material, Projectile, Solver, Weakening
-from vfx.sim.weakening import plane_coordinates, random_walks
+from vfx.sim.projectile import Projectiles
+from vfx.sim.region import HeldParticles
+from vfx.sim.settings import (
+    Collider,
+    Crack,
+    Floor,
+    Material,
+    Projectile,
+    Region,
+    Solver,
+    Weakening,
+)
+from vfx.sim.weakening import plane_coordinates, weak_segments
 
 #: A particle that moves further than this in one step [lambda] has run away.
 LARGEST_STEP = 0.25
@@ -51,7 +66,10 @@ class Unstable(Exception):  # noqa: N818 (it reads as what happened)
 
 
 class Simulation:
-    """All bodies of a shot in motion. Positions and results are in the solid's order."""
+    """All bodies of a shot in motion. Positions and results are in the solid's order.
+
+    ``images`` holds the pictures that ``weakening`` names, (h, w) from 0 to 1.
+    """
 
     def __init__(
         self,
@@ -64,6 +82,11 @@ class Simulation:
         weakening: Sequence[Weakening] = (),
         bodies: Sequence[Body] = (),
         layout: type[ClusterBonds] | type[LatticeBonds] | None = None,
+        *,
+        colliders: Sequence[Collider] = (),
+        regions: Sequence[Region] = (),
+        cracks: Sequence[Crack] = (),
+        images: Mapping[str, Array] | None = None,
     ) -> None:
         self.device = device
         self.solid = solid
@@ -82,37 +105,30 @@ class Simulation:
         self._mass = density * solid.volume
         self.particles = make_particles(
             device, self.layout, position=solid.position, volume=solid.volume, density=density,
-            threshold=self._thresholds(), strengthening=alpha, support=element_support(solid),
-            n_edges=len(solid.edge))
-        ball = [[*p.position, *p.velocity, p.radius, p.stiffness] for p in self.projectiles]
-        self._ball = device.from_host(np.array(ball, np.float64).reshape(-1, 8))
+            threshold=strain_limits(
+                solid, self._material, solver, regions, weakening, images or {}),
+            strengthening=alpha, support=element_support(solid), n_edges=len(solid.edge))
+        self.balls = Projectiles(device, projectiles, float(solid.volume.max(initial=0.0)))
+        self._colliders = Colliders(device, colliders, solid, self.layout)
+        self._held = HeldParticles(device, regions, solid, self.layout)
         self._total = device.xp.zeros((self.layout.n_clusters, 4, LANES), np.float32)
         self._source_start = device.from_host(self.layout.source_start)
         self._source = device.from_host(self.layout.source)
         self._contact = ContactSearch(device, solid, self.layout, solver.contact_stiffness)
         for paths in weakening:
-            segments = random_walks(paths)
+            segments = weak_segments(paths)
             if len(segments):
                 self.bonds.weaken(plane_coordinates(solid, paths), segments)
+        if cracks:
+            self.bonds.cut(self.particles, rectangles(cracks))
         self._set_stiffness()
         self._launches = self._prepare()
         self._start()
         self.flight = take_off(
             solid, solver, floor, self.projectiles, element_support(solid), self.position,
-            self.velocity, self.acceleration)
+            self.velocity, self.acceleration) if self._may_fly() else None
 
     # ------------------------------------------------------------------ set-up
-
-    def _thresholds(self) -> Array:
-        """Return the strain limit tau of each particle: its body's, with scatter."""
-        solid = self.solid
-        limit = np.array([
-            critical_stretch(material, self.solver.horizon * float(length_scale))
-            for material, length_scale in zip(self._material, solid.length_scale, strict=True)])
-        spread = np.array([m.strain_scatter for m in self._material])
-        noise = scatter.normal(self.solver.seed, np.arange(solid.n_particles))
-        threshold: Array = limit[solid.body] * np.maximum(0.05, 1.0 + spread[solid.body] * noise)
-        return threshold
 
     def _set_stiffness(self) -> None:
         """Set c of each body, calibrated or not, and find the stable step."""
@@ -139,8 +155,9 @@ class Simulation:
         n_clusters = self.layout.n_clusters
         touching = solver.contact_stiffness > 0.0
         step = self.device.module("sim/step.cu")
+        decay = math.exp(-0.5 * solver.damping * solver.timestep)
         drift = step.drift.prepare(
-            n_clusters, solver.timestep, 1.0 / self.layout.unit,
+            n_clusters, solver.timestep, decay, 1.0 / self.layout.unit,
             floor.height if floor.enabled else -1e300, floor.restitution, floor.friction,
             0.5 * contact.skin if touching else 1e150,
             LARGEST_STEP * float(self.solid.length_scale.min()),
@@ -150,21 +167,29 @@ class Simulation:
         forces = self.bonds.forces(particles, solver.weak_factor)
         if touching:
             forces += contact.forces(particles, self.bonds.live)
-        kick, first_kick = (step.kick.prepare(
-            n_clusters, len(self.projectiles), solver.timestep, half, ahead, *solver.gravity,
-            contact.quantum, particles.flag, particles.step, self._source_start, self._source,
-            particles.slot, particles.inverse_mass, particles.inverse_density,
-            particles.base_threshold, particles.strengthening, self._ball, particles.position,
-            contact.touched, contact.force, particles.velocity, particles.acceleration,
-            particles.threshold) for half, ahead in ((0.5 * solver.timestep, 1), (0.0, 0)))
+        balls, held = self.balls, self._held
+        kick, first_kick = ([step.kick.prepare(
+            n_clusters, balls.count, half, kept, *solver.gravity, contact.quantum,
+            particles.flag, self._source_start, self._source, particles.slot,
+            particles.inverse_mass, particles.inverse_density, particles.base_threshold,
+            particles.strengthening, balls.word, balls.position, balls.velocity,
+            particles.position, contact.touched, contact.force, balls.force,
+            particles.velocity, particles.acceleration, particles.threshold),
+            *held.hold_velocities(particles, solver.timestep, ahead),
+            *balls.push(particles, solver, half)]
+            for half, kept, ahead in ((0.5 * solver.timestep, decay, 1), (0.0, 1.0, 0)))
         collect, first_collect = (
             [*contact.collect(particles, ahead),
              *self.bonds.contact_bonds(particles, contact, ahead)] if touching else []
             for ahead in (1, 0))
-        settle = [*collect, *forces, kick, step.end_step.prepare(
+        move = [*self._colliders.move(particles, solver.timestep),
+                *balls.move(particles, solver, floor, self._colliders), drift,
+                *self._colliders.collide(particles),
+                *held.hold_positions(particles, solver.timestep)]
+        settle = [*collect, *forces, *kick, step.end_step.prepare(
             1, particles.flag, particles.step)]
-        return {"step": [drift, *settle], "settle": settle, "collect": first_collect,
-                "start": [*first_collect, *forces, first_kick]}
+        return {"step": [*move, *settle], "settle": settle, "collect": first_collect,
+                "start": [*first_collect, *forces, *first_kick]}
 
     def _start(self) -> None:
         """Set the velocities and evaluate the forces of step 0."""
@@ -220,6 +245,11 @@ class Simulation:
         while self.step < goal:
             self._run("step", goal - self.step)
 
+    def _may_fly(self) -> bool:
+        """Whether nothing acts on a free body but gravity, and balls fly straight."""
+        return not (self._colliders.count or self._held.count or self.solver.damping > 0.0
+                    or self.balls.mass.any())
+
     def _fly(self, step: int) -> None:
         """Jump to a step of the free flight, unless it is past."""
         if self.flight is None or step <= self.step:
@@ -228,6 +258,7 @@ class Simulation:
         self._overwrite(self.particles.position, self.layout.scatter(position))
         self._overwrite(self.particles.velocity, self.layout.scatter(velocity))
         self._overwrite(self.particles.step, np.array([step]))
+        self._overwrite(self.balls.position, self.balls.straight_place(self.time))
         self._measure()
 
     def _run(self, name: str, repeat: int) -> None:
@@ -324,15 +355,11 @@ class Simulation:
         sums = self.bond_sums()
         edge, step = self.broken_edges(since_step)
         velocity = self.velocity
-        time = self.time
-        ball = np.array([np.array(p.position) + time * np.array(p.velocity)
-                         for p in self.projectiles]).reshape(-1, 3)
         lost = 1.0 - sums["count"] / np.maximum(self.initial_bonds, 1)
         return MotionFrame(
-            frame=frame, step=self.step, time=time, position=self.position, velocity=velocity,
+            frame=frame, step=self.step, time=self.time, position=self.position, velocity=velocity,
             damage=lost.astype(np.float32), broken_edge=edge, broken_step=step,
-            projectile_position=ball,
-            projectile_radius=np.array([p.radius for p in self.projectiles]),
+            projectile_position=self.balls.place, projectile_radius=self.balls.radius,
             kinetic_energy=0.5 * float((self._mass * (velocity**2).sum(1)).sum()),
             bond_energy=float(sums["energy"].sum()), momentum=self._mass @ velocity,
             n_bonds=self.n_bonds)
@@ -353,7 +380,7 @@ class Simulation:
             "bond_energy": float(bond), "potential_energy": float(height),
             "momentum_x": float(momentum[0]), "momentum_y": float(momentum[1]),
             "momentum_z": float(momentum[2]),
-            "bonds": round(count) // 2, "broken_edges": int((step >= 0).sum())}
+            "bonds": round(count) // 2, "broken_edges": int((step > 0).sum())}
 
     # ------------------------------------------------------------------ resume
 
@@ -367,7 +394,7 @@ class Simulation:
         return {"position": particles.position, "velocity": particles.velocity,
                 "acceleration": particles.acceleration, "threshold": particles.threshold,
                 "live": self.bonds.live, "edge_step": particles.edge_step,
-                "step": particles.step}
+                "step": particles.step, **self.balls.persistent()}
 
     def restore(self, state: Mapping[str, Array]) -> None:
         """Go back to a :meth:`state`; the contact candidates are collected anew."""
@@ -380,23 +407,3 @@ class Simulation:
         self._raise_flag(FLAG_REBUILD, REBUILD_ALL)
         self._run("collect", 1)
         self._raise_flag(FLAG_REBUILD, 0)
-
-
-def initial_velocity(solid: Solid, bodies: Sequence[Body]) -> Array:
-    """Return (n, 3) velocities: each body's linear one and its spin about its centre."""
-    velocity = np.zeros((solid.n_particles, 3))
-    for number, body in enumerate(bodies):
-        inside = solid.body == number
-        arm = solid.position[inside] - np.array(body.center)
-        velocity[inside] = np.array(body.velocity) + np.cross(np.array(body.angular_velocity), arm)
-    return velocity
-
-
-def element_support(solid: Solid) -> Array:
-    """Return how far each element reaches below its centre at rest, (n,) float64 [m].
-
-    A cube of edge lambda with axes R reaches lambda/2 (|R_yx| + |R_yy| + |R_yz|).
-    """
-    reach = 0.5 * solid.length_scale * np.abs(solid.orientation[:, 1, :]).sum(1)
-    support: Array = reach[solid.body]
-    return support

@@ -2,11 +2,13 @@
 #include "device/device.cuh"
 #include "sim/laws.cuh"
 #include "sim/layout.cuh"
+#include "sim/projectile.cuh"
 
 // v(t + dt/2) and x(t + dt); bounce off the floor; the displacement in fixed point. Ask for
 // new contact candidates where a particle has moved half the skin, halt where one ran away.
+// `decay` is the damping of half a step.
 KERNEL void drift(
-    int n_clusters, double dt, double inverse_unit,
+    int n_clusters, double dt, double decay, double inverse_unit,
     double floor_height, double restitution, double friction,
     double half_skin, double largest_step, int64 cluster_stride, int64 axis_stride,
     const float *acceleration,  // (n_clusters, 3, LANES) [m/s^2]
@@ -23,7 +25,7 @@ KERNEL void drift(
         lane_d moved2 = lane_splat(0.0), step2 = lane_splat(0.0), depth = lane_splat(0.0);
         for (int k = 0; k < 3; ++k) {
             const int64 at = LANES * (3 * c + k);
-            const lane_d v = lane_load(velocity + at)
+            const lane_d v = lane_load(velocity + at) * decay
                 + lane_double(lane_load(acceleration + at)) * (0.5 * dt);
             const lane_d x = lane_load(position + at) + v * dt;
             const lane_d moved = x - lane_load(noted + at);
@@ -75,10 +77,9 @@ KERNEL void measure_displacement(
 // Sum the forces, set the acceleration and the thresholds of the next step (levine-2014
 // eq. 5), and end the step: v(t + dt) = v(t + dt/2) + a dt/2.
 KERNEL void kick(
-    int n_clusters, int n_projectiles, double dt, double half_dt, int steps_ahead,
+    int n_clusters, int n_projectiles, double half_dt, double decay,
     double gravity_x, double gravity_y, double gravity_z, double quantum,
     const int *flag,
-    const int64 *step,
     const int *source_start,    // (n_clusters + 1,)
     const int64 *source,        // (sources, 2): first float of a source, stride of components
     const float *slot,          // bond force [N] and smallest stretch, by the sources
@@ -86,16 +87,18 @@ KERNEL void kick(
     const float *inverse_density, // (n_clusters, LANES) [m^3/kg], 0 for padding
     const float *base_threshold,// (n_clusters, LANES) tau
     const float *strengthening, // (n_clusters,) alpha
-    const double *projectile,   // (n_projectiles, 8): centre at t = 0, velocity, radius, K_S
+    const double *ball,         // (n_projectiles, BALL_WORDS)
+    const double *ball_position,// (n_projectiles, 3) [m]
+    const double *ball_velocity,// (n_projectiles, 3) [m/s]
     const double *position,     // (n_clusters, 3, LANES)
     INOUT int *touched,         // (n_clusters,) whether `contact` is to be read
     INOUT int64 *contact,       // (n_clusters, 3, LANES) [quantum], left at zero
+    INOUT int64 *ball_force,    // (n_projectiles, 3) reaction on those with a mass [quantum]
     INOUT double *velocity,     // (n_clusters, 3, LANES)
     OUT float *acceleration,    // (n_clusters, 3, LANES)
     OUT float *threshold)       // (n_clusters, LANES) tau'
 {
     if (flag[FLAG_HALT]) return;
-    const double time = (double)(step[0] + steps_ahead) * dt;
     FOR_EACH_GROUP(c, n_clusters, 64) {
         lane_f force[3], lowest = lane_splat(0.0f);
         for (int k = 0; k < 3; ++k) force[k] = lane_splat(0.0f);
@@ -127,23 +130,39 @@ KERNEL void kick(
             touched[c] = 0;
         }
         for (int q = 0; q < n_projectiles; ++q) {
-            const double *ball = projectile + 8 * q;
-            const Vec3d flight = make_vec3d(ball[3], ball[4], ball[5]);
-            const Vec3d center = make_vec3d(ball[0], ball[1], ball[2]) + flight * time;
+            const double *word = ball + BALL_WORDS * q;
+            lane_d distance2 = lane_splat(0.0);
+            for (int k = 0; k < 3; ++k) {
+                const lane_d away =
+                    lane_load(position + LANES * (3 * c + k)) - ball_position[3 * q + k];
+                distance2 = distance2 + away * away;
+            }
+            const double reach = 1.5 * word[BALL_RADIUS];
+            if (lane_all_at_most(distance2 * -1.0, -reach * reach)) continue;
+            const Vec3d center = load_vec3d(ball_position, q);
+            // A ball with a mass pushes straight away: what it takes back is then a central
+            // force, which keeps energy and angular momentum too.
+            const bool reacts = word[BALL_INVERSE_MASS] > 0.0;
+            const Vec3d flight = load_vec3d(ball_velocity, q) * (reacts ? 0.0 : 1.0);
             FOR_LANES(l) {
                 const int64 i = LANES * c + l;
                 const Vec3d a = projectile_acceleration(
-                    load_particle(position, i) - center, flight, ball[6], ball[7],
-                    inverse_density[i]);
-                acceleration[component(i, 0)] += (float)a.x;
-                acceleration[component(i, 1)] += (float)a.y;
-                acceleration[component(i, 2)] += (float)a.z;
+                    load_particle(position, i) - center, flight, word[BALL_RADIUS],
+                    word[BALL_STIFFNESS], inverse_density[i]);
+                const double push[3] = {a.x, a.y, a.z};
+                for (int k = 0; k < 3; ++k) {
+                    acceleration[component(i, k)] += (float)push[k];
+                    // Sums of integers do not depend on the order of the atomic additions.
+                    if (reacts && push[k] != 0.0)
+                        atomic_add_int64(ball_force + 3 * q + k, -(int64)rint(
+                            push[k] / ((double)inverse_mass[i] * word[BALL_QUANTUM])));
+                }
             }
         }
         for (int k = 0; k < 3; ++k) {
             const int64 at = LANES * (3 * c + k);
-            lane_store(velocity + at, lane_load(velocity + at)
-                + lane_double(lane_load(acceleration + at)) * half_dt);
+            lane_store(velocity + at, (lane_load(velocity + at)
+                + lane_double(lane_load(acceleration + at)) * half_dt) * decay);
         }
     }
 }

@@ -1,0 +1,89 @@
+// Colliders: where they are now, and what bounces off them. Host side: collider.py.
+#include "device/device.cuh"
+#include "sim/laws.cuh"
+#include "sim/layout.cuh"
+#include "sim/collider.cuh"
+
+// Place and velocity of each collider at the end of the step, even between its keys.
+KERNEL void move_colliders(
+    int n_colliders, double dt,
+    const int *flag,
+    const int64 *step,
+    const int *key_start,       // (n_colliders + 1,)
+    const double *key,          // (n_keys, 4) time [s] and place [m]
+    OUT double *collider_at)    // (n_colliders, 6)
+{
+    if (flag[FLAG_HALT]) return;
+    const double time = (double)(step[0] + 1) * dt;
+    FOR_EACH(m, n_colliders) {
+        // Find the first key that is not past; between it and the one before we are.
+        int low = key_start[m], high = key_start[m + 1];
+        while (low < high) {
+            const int middle = (low + high) / 2;
+            if (key[4 * middle] < time) low = middle + 1;
+            else high = middle;
+        }
+        Vec3d place, velocity = make_vec3d(0.0, 0.0, 0.0);
+        if (low == key_start[m]) {
+            place = load_vec3d(key + 4 * low + 1, 0);
+        } else if (low == key_start[m + 1]) {
+            place = load_vec3d(key + 4 * (low - 1) + 1, 0);
+        } else {
+            const double *before = key + 4 * (low - 1), *after = key + 4 * low;
+            velocity = (load_vec3d(after + 1, 0) - load_vec3d(before + 1, 0))
+                * (1.0 / (after[0] - before[0]));
+            place = load_vec3d(before + 1, 0) + velocity * (time - before[0]);
+        }
+        store_vec3d(collider_at, 2 * m, place);
+        store_vec3d(collider_at, 2 * m + 1, velocity);
+    }
+}
+
+// Bounce the elements whose support is within a collider and that approach it.
+KERNEL void collide(
+    int n_clusters, int n_colliders,
+    const int *flag,
+    const double *collider,     // (n_colliders, COLLIDER_WORDS)
+    const double *collider_at,  // (n_colliders, 6)
+    const int *cluster_body,    // (n_clusters,)
+    const double *half_edge,    // (n_bodies, 9) from an element's centre to three of its faces
+    const float *inverse_mass,  // (n_clusters, LANES) 0 for padding
+    const double *position,     // (n_clusters, 3, LANES)
+    INOUT double *velocity)     // (n_clusters, 3, LANES)
+{
+    if (flag[FLAG_HALT]) return;
+    FOR_EACH_GROUP(c, n_clusters, 64) {
+        const double *edge = half_edge + 9 * cluster_body[c];
+        double reach2 = 0.0;
+        for (int k = 0; k < 9; ++k) reach2 += edge[k] * edge[k];
+        for (int m = 0; m < n_colliders; ++m) {
+            const double *word = collider + COLLIDER_WORDS * m;
+            lane_d above = lane_splat(0.0), distance2 = lane_splat(0.0);
+            for (int k = 0; k < 3; ++k) {
+                const lane_d away =
+                    lane_load(position + LANES * (3 * c + k)) - collider_at[6 * m + k];
+                above = above + away * word[COLLIDER_AXES + k];
+                distance2 = distance2 + away * away;
+            }
+            const double bound = word[COLLIDER_BOUND] + sqrt(reach2);
+            const bool is_far = word[COLLIDER_KIND] == KIND_PLANE
+                ? lane_all_at_most(above * -1.0, -sqrt(reach2))
+                : lane_all_at_most(distance2 * -1.0, -bound * bound);
+            if (is_far) continue;
+            const Vec3d place = load_vec3d(collider_at, 2 * m);
+            const Vec3d carried = load_vec3d(collider_at, 2 * m + 1);
+            FOR_LANES(l) {
+                const int64 i = LANES * c + l;
+                if (inverse_mass[i] <= 0.0f) continue;
+                const Surface surface = collider_surface(word, load_particle(position, i) - place);
+                double support = 0.0;
+                for (int k = 0; k < 3; ++k)
+                    support += fabs(dot(load_vec3d(edge, k), surface.normal));
+                const Vec3d v = load_particle(velocity, i) - carried;
+                if (surface.distance < support && dot(v, surface.normal) < 0.0)
+                    store_particle(velocity, i, carried + bounce(
+                        v, surface.normal, word[COLLIDER_RESTITUTION], word[COLLIDER_FRICTION]));
+            }
+        }
+    }
+}

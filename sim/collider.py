@@ -1,0 +1,72 @@
+"""Colliders on the device: planes, spheres and boxes, at rest or moved by keys."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from vfx.device import Device, Launch
+from vfx.geometry.handoff import Array, Solid
+from vfx.sim.ordering import Layout
+from vfx.sim.particles import Particles
+from vfx.sim.settings import Collider
+
+KINDS = ("plane", "sphere", "box")
+
+
+class Colliders:
+    """All colliders of a shot; where they are is a function of the step."""
+
+    def __init__(
+        self, device: Device, colliders: Sequence[Collider], solid: Solid, layout: Layout
+    ) -> None:
+        self._module = device.module("sim/collider.cu")
+        self._n_clusters = layout.n_clusters
+        self.count = len(colliders)
+        keys = [collider.keys or ((0.0, *collider.position),) for collider in colliders]
+        self._key_start = device.from_host(
+            np.cumsum([0, *map(len, keys)], dtype=np.int32))
+        self._key = device.from_host(
+            np.array([key for each in keys for key in each], np.float64).reshape(-1, 4))
+        words = [collider_words(collider) for collider in colliders]
+        self.word: Any = device.from_host(np.array(words, np.float64).reshape(-1, 17))
+        self.at: Any = device.xp.zeros((self.count, 6), np.float64)
+        lane = np.maximum(layout.particle[:, 0], 0)
+        self._cluster_body = device.from_host(solid.body[lane].astype(np.int32))
+        half_edge = 0.5 * solid.length_scale[:, None, None] * np.swapaxes(solid.orientation, 1, 2)
+        self._half_edge = device.from_host(half_edge.reshape(-1, 9))
+
+    def move(self, particles: Particles, timestep: float) -> list[Launch]:
+        """Return the launch that finds where the colliders are at the end of the step."""
+        if not self.count:
+            return []
+        return [self._module.move_colliders.prepare(
+            self.count, timestep, particles.flag, particles.step, self._key_start, self._key,
+            self.at)]
+
+    def collide(self, particles: Particles) -> list[Launch]:
+        """Return the launch that lets elements bounce."""
+        if not self.count:
+            return []
+        return [self._module.collide.prepare(
+            self._n_clusters, self.count, particles.flag, self.word, self.at,
+            self._cluster_body, self._half_edge, particles.inverse_mass, particles.position,
+            particles.velocity)]
+
+
+def collider_words(collider: Collider) -> list[float]:
+    """Return the constants of a collider as ``collider.cuh`` lists them."""
+    half = [0.5 * edge for edge in collider.size]
+    if collider.shape == "plane":
+        normal = np.array(collider.normal) / np.linalg.norm(collider.normal)
+        axes: Array = np.concatenate([normal, np.zeros(6)])
+    else:
+        # The rows are the box's axes in the world.
+        axes = Rotation.from_euler("xyz", collider.rotation, degrees=True).as_matrix().T.ravel()
+    bound = {"plane": math.inf, "sphere": collider.radius, "box": math.hypot(*half)}
+    return [float(KINDS.index(collider.shape)), collider.restitution, collider.friction,
+            collider.radius, *half, *map(float, axes), bound[collider.shape]]

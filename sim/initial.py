@@ -1,0 +1,55 @@
+"""What the particles start with: velocity, support and strain limit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from vfx.geometry.bodies import Body
+from vfx.geometry.handoff import Array, Solid
+from vfx.sim import scatter
+from vfx.sim.material import critical_stretch
+from vfx.sim.region import strain_factor
+from vfx.sim.settings import Material, Region, Solver, Weakening
+from vfx.sim.weakening import weakness
+
+
+def initial_velocity(solid: Solid, bodies: Sequence[Body]) -> Array:
+    """Return (n, 3) velocities: each body's linear one and its spin about its centre."""
+    velocity = np.zeros((solid.n_particles, 3))
+    for number, body in enumerate(bodies):
+        inside = solid.body == number
+        arm = solid.position[inside] - np.array(body.center)
+        velocity[inside] = np.array(body.velocity) + np.cross(np.array(body.angular_velocity), arm)
+    return velocity
+
+
+def element_support(solid: Solid) -> Array:
+    """Return how far each element reaches below its centre at rest, (n,) float64 [m].
+
+    A cube of edge lambda with axes R reaches lambda/2 (|R_yx| + |R_yy| + |R_yz|).
+    """
+    reach = 0.5 * solid.length_scale * np.abs(solid.orientation[:, 1, :]).sum(1)
+    support: Array = reach[solid.body]
+    return support
+
+
+def strain_limits(
+    solid: Solid, materials: Sequence[Material], solver: Solver, regions: Sequence[Region],
+    weakening: Sequence[Weakening], images: Mapping[str, Array],
+) -> Array:
+    """Return the strain limit tau of each particle: its body's, with scatter, weakened.
+
+    ``materials`` are those of the bodies, ``images`` the pictures that ``weakening`` names.
+    """
+    limit = np.array([
+        critical_stretch(material, solver.horizon * float(length_scale))
+        for material, length_scale in zip(materials, solid.length_scale, strict=True)])
+    spread = np.array([material.strain_scatter for material in materials])
+    noise = scatter.normal(solver.seed, np.arange(solid.n_particles))
+    threshold: Array = limit[solid.body] * np.maximum(0.05, 1.0 + spread[solid.body] * noise)
+    for places in weakening:
+        threshold *= 1.0 - (1.0 - solver.weak_factor) * weakness(
+            places, solid.position, images)
+    return threshold * strain_factor(regions, solid)

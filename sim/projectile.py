@@ -1,0 +1,99 @@
+"""The balls of a shot on the device: where they are, how fast, and what pushes back.
+
+A ball without mass flies at constant velocity: its place is a function of the step. One with a
+mass m is integrated by velocity Verlet as the particles are; the force on it is the opposite of
+the sum of its forces on particles, added up as 64-bit integers so that the order of the sum
+does not matter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from vfx.device import Device, Launch
+from vfx.geometry.handoff import Array
+from vfx.sim.collider import Colliders
+from vfx.sim.particles import Particles
+from vfx.sim.settings import Floor, Projectile, Solver
+
+#: The largest force of a ball on a particle, in quanta; 2^22 particles may push at once.
+LARGEST_FORCE = 2.0**40
+
+
+class Projectiles:
+    """All balls: constants, state, and the launches that move them."""
+
+    def __init__(self, device: Device, projectiles: Sequence[Projectile], volume: float) -> None:
+        self._module = device.module("sim/projectile.cu")
+        self._device = device
+        self.count = len(projectiles)
+        self.radius = np.array([p.radius for p in projectiles])
+        self.mass = np.array([p.mass for p in projectiles])
+        place = np.array([p.position for p in projectiles], np.float64).reshape(-1, 3)
+        flight = np.array([p.velocity for p in projectiles], np.float64).reshape(-1, 3)
+        words = [[*p.position, *p.velocity, p.radius, p.stiffness,
+                  1.0 / p.mass if p.mass > 0.0 else 0.0, float(p.falls), quantum(p, volume)]
+                 for p in projectiles]
+        self._start, self._flight = place, flight
+        self.word = device.from_host(np.array(words, np.float64).reshape(-1, 11))
+        self.position: Any = device.from_host(place)
+        self.velocity: Any = device.from_host(flight)
+        self.acceleration: Any = device.xp.zeros(place.shape, np.float64)
+        self.force: Any = device.xp.zeros(place.shape, np.int64)
+
+    def persistent(self) -> dict[str, Any]:
+        """Return the device arrays that a resume needs."""
+        return {"ball_position": self.position, "ball_velocity": self.velocity,
+                "ball_acceleration": self.acceleration}
+
+    def move(
+        self, particles: Particles, solver: Solver, floor: Floor, colliders: Colliders
+    ) -> list[Launch]:
+        """Return the launch that moves the balls by a step."""
+        if not self.count:
+            return []
+        return [self._module.move_projectiles.prepare(
+            self.count, colliders.count, solver.timestep,
+            floor.height if floor.enabled else -1e300, floor.restitution, floor.friction,
+            particles.flag, particles.step, self.word, colliders.word, colliders.at,
+            self.acceleration, self.velocity, self.position)]
+
+    def push(self, particles: Particles, solver: Solver, half_step: float) -> list[Launch]:
+        """Return the launch that gives the balls with a mass what pushed back."""
+        if not self.mass.any():
+            return []
+        return [self._module.push_projectiles.prepare(
+            self.count, half_step, *solver.gravity, particles.flag, self.word, self.force,
+            self.velocity, self.acceleration)]
+
+    def straight_place(self, time: float) -> Array:
+        """Return where balls without a mass are, (p, 3) float64 [m]."""
+        place: Array = self._start + self._flight * time
+        return place
+
+    @property
+    def place(self) -> Array:
+        """(p, 3) float64 [m]: the centres, on the host."""
+        return self._device.to_host(self.position)
+
+    @property
+    def momentum(self) -> Array:
+        """(3,) float64 [kg m/s] of the balls with a mass."""
+        total: Array = self.mass @ self._device.to_host(self.velocity)
+        return total
+
+    @property
+    def kinetic_energy(self) -> float:
+        """Energy [J] of the balls with a mass."""
+        velocity = self._device.to_host(self.velocity)
+        return 0.5 * float(self.mass @ (velocity**2).sum(1))
+
+
+def quantum(projectile: Projectile, volume: float) -> float:
+    """Return the unit [N] of the sum of forces on the largest particles [m^3]."""
+    largest = projectile.stiffness * projectile.radius**2 * volume
+    return 2.0 ** math.ceil(math.log2(max(largest, 1e-250))) / LARGEST_FORCE
