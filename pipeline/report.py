@@ -72,9 +72,11 @@ def check_report(work: Work) -> tuple[list[str], list[PipelineError]]:
         lines[2:3] = [*_body_lines(plan), lines[2], *_sim_lines(shot, plan)]
     except PipelineError as error:
         problems.append(error)
+    if controls := _controls_text(shot):
+        lines.append(f"controls    {controls}")
     needed = sum(disk_needs(shot, stage.name, len(shot.frames)) for stage in STAGES)
     lines.append(f"disk        about {as_size(needed)} in {work.folder}")
-    for check in (lambda: check_film(shot, host_memory()), work.environment,
+    for check in (lambda: check_film(shot, host_memory()), work.environment, work.densities,
                   lambda: check_folder(work.folder, 0)):
         try:
             check()
@@ -111,6 +113,20 @@ def _duration_lines(shot: Shot, plan: Plan) -> list[str]:
         f"            ({estimate.steps_per_second:.3g} steps/s, from a small block stepped just "
         f"now on {estimate.device})",
     ]
+
+
+def _controls_text(shot: Shot) -> str:
+    """Return what acts on the bodies, in one line; empty where nothing does."""
+    kinds = (("projectile", shot.projectiles), ("collider", shot.colliders),
+             ("region", shot.regions), ("weakening", shot.weakening), ("crack", shot.cracks))
+    words = [f"{len(items)} {name}{'s' if len(items) > 1 else ''}" for name, items in kinds
+             if items]
+    heavy = sum(projectile.mass > 0.0 for projectile in shot.projectiles)
+    if heavy:
+        words[0] += f" ({heavy} with a mass)"
+    if shot.solver.damping > 0.0:
+        words.append(f"damping {shot.solver.damping:g} 1/s")
+    return ", ".join(words)
 
 
 def clean(work: Work, stage_name: str, *, dry_run: bool) -> list[Path]:

@@ -146,6 +146,7 @@ def _check_inputs(work: Work, stages: Sequence[Stage], device: Device) -> None:
         check_geometry(shot, host_memory())
     if "sim" in names:
         check_physics(shot, device.memory()[0])
+        work.densities()
     if "render" in names:
         check_film(shot, device.memory()[0])
         work.environment()

@@ -115,7 +115,8 @@ class _Run:
         try:
             self._simulation = Simulation(
                 self._job.device, self._solid, shot.materials, shot.solver, shot.floor,
-                shot.projectiles, shot.weakening, shot.bodies)
+                shot.projectiles, shot.weakening, shot.bodies, colliders=shot.colliders,
+                regions=shot.regions, cracks=shot.cracks, images=self._job.work.densities())
         except ValueError as error:
             raise ShotError(f"{shot.path}: {error}") from None
         checkpoint = self._checkpoints.newest(until=shot.step_of(min(self._missing)))

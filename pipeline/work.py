@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vfx.pipeline.cache import Published, is_intact
+from vfx.pipeline.density import load_density
 from vfx.pipeline.errors import DamagedFile, MissingInput, ShotError
 from vfx.pipeline.manifest import Entry, Manifest, State, read_manifest, update_manifest
 from vfx.pipeline.shot import Shot, is_plain_word
@@ -37,6 +38,7 @@ class Work:
         self._intact: dict[Path, tuple[tuple[int, ...], str]] = {}
         self._history: dict[int, str] = {}
         self._environment: npt.NDArray[np.float32] | None = None
+        self._densities: dict[str, npt.NDArray[np.float32]] | None = None
 
     def folder_of(self, stage: Stage) -> Path:
         """Return the folder of a stage's files."""
@@ -136,11 +138,28 @@ class Work:
                 raise ShotError(f"{where}; {error}") from None
         return self._environment
 
+    def densities(self) -> dict[str, npt.NDArray[np.float32]]:
+        """Return the pictures that [[weakening]] names, (h, w) from 0 to 1; raise ShotError."""
+        if self._densities is None:
+            pictures = {}
+            for i, weakening in enumerate(self.shot.weakening):
+                if not weakening.image:
+                    continue
+                where = f"{self.shot.path}: weakening[{i + 1}].image: found {weakening.image!r}"
+                try:
+                    pictures[weakening.image] = load_density(self.shot.folder / weakening.image)
+                except (OSError, ValueError) as error:
+                    raise ShotError(f"{where}; {error}") from None
+            self._densities = pictures
+        return self._densities
+
     def _take(self, name: str, frame: int) -> Any:
         if name.startswith("shot."):
             return shot_section(name, self.shot)
         if name == "environment":
             return self._environment_hash
+        if name == "density pictures":
+            return self._densities_hash
         if name == "motion so far":
             return self._history_hash(frame)
         return self._result_hash(_GIVER[name], frame)
@@ -171,8 +190,16 @@ class Work:
             pixels = self.environment()
         except (ShotError, MissingInput):
             return None
-        shape = repr((pixels.shape, pixels.dtype.str)).encode()
-        return hashlib.blake2b(shape + pixels.tobytes(), digest_size=20).hexdigest()
+        return _hash_of_pixels(pixels)
+
+    @functools.cached_property
+    def _densities_hash(self) -> list[str] | None:
+        try:
+            pictures = self.densities()
+        except ShotError:
+            return None
+        return [_hash_of_pixels(pictures[weakening.image]) if weakening.image else ""
+                for weakening in self.shot.weakening]
 
     def _is_intact(self, path: Path, entry: Entry) -> bool:
         """Whether a file's bytes are those listed, reading them once while it is untouched."""
@@ -183,6 +210,11 @@ class Work:
         if self._intact.get(path) != known and is_intact(path, entry.published):
             self._intact[path] = known
         return self._intact.get(path) == known
+
+
+def _hash_of_pixels(pixels: npt.NDArray[Any]) -> str:
+    shape = repr((pixels.shape, pixels.dtype.str)).encode()
+    return hashlib.blake2b(shape + pixels.tobytes(), digest_size=20).hexdigest()
 
 
 def _stamp(path: Path) -> tuple[int, ...]:

@@ -288,10 +288,9 @@ KERNEL void lattice_cut(
             const int o = bit / LANES, lane = bit % LANES;
             const int64 byte = n_offsets * c + o;
             if (!(live[byte] >> lane & 1)) continue;
-            // Both ends must find the same: always look from the lower particle.
-            const int64 here = LANES * c + lane, there = here + shift[o];
-            const Vec3d a = load_particle(rest_position, minimum(here, there));
-            const Vec3d b = load_particle(rest_position, maximum(here, there));
+            const int64 here = LANES * c + lane;
+            const Vec3d a = load_particle(rest_position, here);
+            const Vec3d b = load_particle(rest_position, here + shift[o]);
             bool cut = false;
             for (int q = 0; q < n_cracks; ++q)
                 cut = cut || crosses_rectangle(crack + 12 * q, a, b);

@@ -57,11 +57,17 @@ def contact_step(density: float, length_scale: float, contact_stiffness: float) 
     return 2.0 * math.sqrt(density * length_scale**3 / 2.0 / (contact_stiffness * length_scale))
 
 
-def projectile_step(density: float, projectile: Projectile) -> float:
+def projectile_step(density: float, projectile: Projectile, volume: float = 0.0) -> float:
     """Return the step that resolves the projectile's shell.
 
-    The force density rises by K_S r^2 over r/4 (levine-2014 eq. 7): a stiffness of 4 K_S r.
+    The force density rises by K_S r^2 over r/4 (levine-2014 eq. 7): a stiffness of 4 K_S r. A
+    ball with a mass m moves too: two masses on a spring, where at most the ``volume`` [m^3] of
+    the body, and no more than fills the shell from 3r/4 to 3r/2, can push at once.
     """
     if projectile.stiffness == 0.0:
         return math.inf
-    return 2.0 * math.sqrt(density / (4.0 * projectile.stiffness * projectile.radius))
+    inverse = 1.0 / density
+    if projectile.mass > 0.0:
+        shell = 4.0 / 3.0 * math.pi * (1.5**3 - 0.75**3) * projectile.radius**3
+        inverse += min(shell, volume) / projectile.mass
+    return 2.0 / math.sqrt(4.0 * projectile.stiffness * projectile.radius * inverse)

@@ -116,9 +116,11 @@ def make_plan(
             stable_step(material.density, stiffest)
         limits[f"contact of body '{body.name}' (contact_stiffness)"] = \
             contact_step(material.density, spacing, solver.contact_stiffness)
+        volume = math.prod(body.cells) * spacing**3
         for number, projectile in enumerate(projectiles):
-            limits[f"projectile {number} on body '{body.name}' (stiffness, radius)"] = \
-                projectile_step(material.density, projectile)
+            keys = "stiffness, radius, mass" if projectile.mass > 0.0 else "stiffness, radius"
+            limits[f"projectile {number} on body '{body.name}' ({keys})"] = \
+                projectile_step(material.density, projectile, volume)
     return Plan(tuple(plans), len(offsets), limits)
 
 

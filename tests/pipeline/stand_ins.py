@@ -74,7 +74,8 @@ class Unstable(Exception):  # noqa: N818
 class Simulation:
     """A logistic map a particle."""
 
-    def __init__(self, device, solid, materials, solver, floor, projectiles, weakening, bodies):
+    def __init__(self, device, solid, materials, solver, floor, projectiles, weakening, bodies,
+                 **controls):
         self._rate = 3.7 - 1e-3 * solver.gravity[1]
         self._x = 0.3 + 0.1 * np.sin(solid.position[:, 0])
         self.step = 0

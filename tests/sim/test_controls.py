@@ -341,9 +341,9 @@ def everything(device: Device, threads: int = 2) -> Simulation:
                                                velocity=(0.0, 0.0, -30.0), falls=False)),
         colliders=(Collider(shape="box", size=(0.05, 0.05, 1e-3), friction=0.3,
                             keys=((0.0, 0.0, 0.0, 5e-3), (1e-4, 0.0, 0.0, 4e-3))),),
-        regions=(Region(center=(-12e-3, 0.0, 0.0), size=(2.5e-3, 1.0, 1.0), fixed=True,
+        regions=(Region(center=(-8e-3, 0.0, 0.0), size=(2.5e-3, 1.0, 1.0), fixed=True,
                         until=3e-5),
-                 Region(center=(12e-3, 0.0, 0.0), size=(2.5e-3, 1.0, 1.0),
+                 Region(center=(8e-3, 0.0, 0.0), size=(2.5e-3, 1.0, 1.0),
                         velocity=(1.0, 0.0, 0.0))),
         cracks=(Crack(origin=(0.0, 0.0, -1.0), u=(0.0, 1.0, 0.0), v=(0.0, 0.0, 2.0)),),
         weakening=(Weakening(paths=3, length=0.02, points=((5e-3, -5e-3, 0.0),)),))
