@@ -330,8 +330,10 @@ KERNEL void cut_bonds(
         uint64 cut = 0;
         for (uint64 bits = pair_live[p]; bits; bits &= bits - 1) {
             const int bit = bit_count((bits & (0 - bits)) - 1);
-            const Vec3d a = load_particle(rest_position, LANES * (int64)pair_first[p] + bit / LANES);
-            const Vec3d b = load_particle(rest_position, LANES * (int64)pair_second[p] + bit % LANES);
+            const int64 first = LANES * (int64)pair_first[p] + bit / LANES;
+            const int64 second = LANES * (int64)pair_second[p] + bit % LANES;
+            const Vec3d a = load_particle(rest_position, first);
+            const Vec3d b = load_particle(rest_position, second);
             for (int q = 0; q < n_cracks; ++q)
                 if (crosses_rectangle(crack + 12 * q, a, b)) cut |= bits & (0 - bits);
         }

@@ -87,6 +87,27 @@ def test_ball_without_a_mass_flies_on(device: Device) -> None:
     assert np.array_equal(sim.balls.place[0], [0.0, 0.0, -8e-3 + 40.0 * (200 * STEP)])
 
 
+def test_ball_without_a_mass_is_where_it_flew_after_a_jump(device: Device) -> None:
+    ball = Projectile(radius=1e-3, position=(1.0, 0.0, 0.0), velocity=(-10.0, 3.0, 0.0))
+    sim = setup(device, (2, 2, 2), projectiles=(ball,))
+    assert sim.flight is not None
+    sim.advance(5000)
+    time = 5000 * STEP
+    assert np.array_equal(sim.frame(1002, 0).projectile_position,
+                          [[1.0 - 10.0 * time, 3.0 * time, 0.0]])
+
+
+@pytest.mark.parametrize("controls", [
+    {"solver": {"damping": 1.0}}, {"colliders": (Collider(),)},
+    {"regions": (Region(fixed=True),)},
+    {"projectiles": (Projectile(position=(1, 0, 0), velocity=(0, 0, 0), mass=1.0),)}])
+def test_flight_is_stepped_where_more_than_gravity_acts(
+    device: Device, controls: dict[str, object]
+) -> None:
+    assert setup(device, (2, 2, 2)).flight is not None
+    assert setup(device, (2, 2, 2), **controls).flight is None
+
+
 # ------------------------------------------------------------------ colliders
 
 
