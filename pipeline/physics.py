@@ -12,6 +12,7 @@ from vfx.device.memory import main_memory
 from vfx.pipeline.errors import MissingInput, ShotError, StorageError
 from vfx.pipeline.quantities import as_size
 from vfx.pipeline.shot import Shot
+from vfx.sim.extent import is_empty, nothing_there
 from vfx.sim.plan import Plan, make_plan
 
 _SOLID_BYTES = 80            # of a particle in geometry/solid.npz, its three edges included
@@ -52,6 +53,9 @@ def check_physics(shot: Shot, available: int) -> Plan:
     """Return what the simulation needs, or raise ShotError if it cannot run as it stands."""
     plan = plan_needs(shot, available)
     _check_memory(shot, plan.memory, available)
+    for number, region in enumerate(shot.regions, 1):
+        if is_empty(region, shot.bodies):
+            raise ShotError(f"{shot.path}: regions[{number}]: {nothing_there(region)}")
     complaint = plan.complaint(shot.solver.timestep)
     if complaint is not None:
         raise ShotError(f"{shot.path}: sim.timestep: {complaint}")

@@ -11,10 +11,10 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from vfx.device import Device, Launch
 from vfx.geometry.handoff import Array, Solid
+from vfx.sim.extent import covers, nothing_there
 from vfx.sim.ordering import Layout
 from vfx.sim.particles import Particles
 from vfx.sim.settings import Region
@@ -22,12 +22,7 @@ from vfx.sim.settings import Region
 
 def members(region: Region, solid: Solid) -> Array:
     """Return which particles are in a region, (n,) bool."""
-    away = solid.position - np.array(region.center)
-    if region.shape == "sphere":
-        inside: Array = (away**2).sum(1) <= region.radius**2
-    else:
-        axes = Rotation.from_euler("xyz", region.rotation, degrees=True).as_matrix()
-        inside = (np.abs(away @ axes) <= 0.5 * np.array(region.size)).all(1)
+    inside = covers(region, solid.position)
     if region.body:
         inside &= (solid.body_name == region.body)[solid.body]
     return inside
@@ -52,10 +47,7 @@ class HeldParticles:
         for number, region in enumerate(regions):
             inside = members(region, solid)
             if not inside.any():
-                raise ValueError(
-                    f"regions[{number + 1}]: holds no element of "
-                    f"{f'body {region.body!r}' if region.body else 'any body'}; move or enlarge it "
-                    "(it is compared with the centres of the elements at rest)")
+                raise ValueError(f"regions[{number + 1}]: {nothing_there(region)}")
             if region.holds:
                 owner[inside] = number
         held = np.flatnonzero(owner >= 0)

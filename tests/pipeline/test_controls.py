@@ -114,6 +114,18 @@ def test_every_control_is_part_of_what_a_run_is_made_from(
     assert ("sim", 1001) in MADE and ("geometry", 0) not in MADE
 
 
+def test_a_region_beside_the_bodies_loses_no_frame(shot_file: Path, vfx) -> None:
+    shot_file.write_text(SHOT + "[[regions]]\nfixed = true\n")
+    assert vfx("run", shot_file).exit_code == 0
+    before = sorted(Path("work").rglob("*"))
+    shot_file.write_text(SHOT + "[[regions]]\nfixed = true\ncenter = [1, 0, 0]\n")
+    for command in ("run", "check"):
+        result = vfx(command, shot_file)
+        assert result.exit_code == 2
+        assert "regions[1]: holds no element of any body" in result.output + result.stderr
+    assert sorted(Path("work").rglob("*")) == before
+
+
 # ------------------------------------------------------------------ pictures
 
 

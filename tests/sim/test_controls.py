@@ -11,6 +11,8 @@ from tests.sim.blocks import GLASS, SPACING
 from vfx.device import Device, open_device
 from vfx.geometry.bodies import Body
 from vfx.geometry.grid import build_solid
+from vfx.sim.extent import is_empty
+from vfx.sim.region import members
 from vfx.sim.settings import Collider, Crack, Floor, Projectile, Region, Solver, Weakening
 from vfx.sim.simulate import Simulation
 
@@ -231,6 +233,25 @@ def test_region_scales_the_strain_limit_of_its_body_alone(device: Device) -> Non
 def test_region_without_elements_is_refused(device: Device) -> None:
     with pytest.raises(ValueError, match=r"regions\[1\]: holds no element of body 'block'"):
         setup(device, (2, 2, 2), regions=(Region(body="block", center=(1, 1, 1), fixed=True),))
+
+
+def test_empty_regions_are_known_before_anything_is_built() -> None:
+    rng = np.random.default_rng(3)
+    body = Body(name="b", material="g", cells=(7, 4, 5), spacing=SPACING, center=(0.1, 0.0, -0.2),
+                rotation=(30.0, -20.0, 50.0))
+    solid = build_solid([body])
+    found = []
+    for _ in range(200):
+        center = solid.position[rng.integers(140)] + rng.normal(size=3) * 3e-3
+        region = Region(shape=str(rng.choice(["box", "sphere"])), center=tuple(center), fixed=True,
+                        radius=float(rng.uniform(1e-4, 1e-3)),
+                        rotation=tuple(rng.normal(size=3) * 90),
+                        size=tuple(rng.uniform(1e-4, 2e-3, 3)))
+        found.append(is_empty(region, [body]))
+        assert found[-1] == (not members(region, solid).any())
+    assert 20 < sum(found) < 180
+    assert is_empty(Region(center=(1e30, -1e30, 0.0), fixed=True), [body])
+    assert not is_empty(Region(size=(1e30, 1e30, 1e30), fixed=True), [body])
 
 
 # ------------------------------------------------------------------ damping

@@ -1,0 +1,58 @@
+"""Which places a region covers, and whether a body has an element there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from vfx.geometry.bodies import Body
+from vfx.geometry.handoff import Array
+from vfx.sim.settings import Region
+
+
+def covers(region: Region, position: Array) -> Array:
+    """Return which of (n, 3) positions a region covers, (n,) bool."""
+    away = position - np.array(region.center)
+    if region.shape == "sphere":
+        inside: Array = (away**2).sum(1) <= region.radius**2
+    else:
+        axes = Rotation.from_euler("xyz", region.rotation, degrees=True).as_matrix()
+        inside = (np.abs(away @ axes) <= 0.5 * np.array(region.size)).all(1)
+    return inside
+
+
+def is_empty(region: Region, bodies: Sequence[Body]) -> bool:
+    """Whether a region covers no element's centre, as far as is known before they are built."""
+    return not any(_meets(region, body) for body in bodies
+                   if region.body in ("", body.name))
+
+
+def nothing_there(region: Region) -> str:
+    """Return the sentence on a region that covers no element."""
+    body = f"body {region.body!r}" if region.body else "any body"
+    return (f"holds no element of {body}; move or enlarge it (it is compared with the centres of "
+            "the elements at rest)")
+
+
+def _meets(region: Region, body: Body) -> bool:
+    """Whether a region covers an element of a body; of one that is no box of cubes: perhaps."""
+    if body.shape != "grid":
+        return True
+    # Look at the cells around the region alone, layer by layer.
+    axes = Rotation.from_euler("xyz", body.rotation, degrees=True).as_matrix()
+    reach = region.radius if region.shape == "sphere" else 0.5 * float(np.linalg.norm(region.size))
+    middle = 0.5 * (np.array(body.cells) - 1)
+    place = axes.T @ (np.array(region.center) - np.array(body.center)) / body.spacing + middle
+    low, high = (np.clip(place + side, -1, np.array(body.cells)).round().astype(np.int64)
+                 for side in (-reach / body.spacing, reach / body.spacing))
+    span = [np.arange(max(first - 1, 0), min(last + 2, n))
+            for first, last, n in zip(low, high, body.cells, strict=True)]
+    across = np.stack(np.meshgrid(span[1], span[2], indexing="ij"), -1).reshape(-1, 2)
+    for layer in span[0]:
+        cell = np.column_stack([np.full(len(across), layer), across])
+        centers = np.array(body.center) + body.spacing * (cell - middle) @ axes.T
+        if covers(region, centers).any():
+            return True
+    return False
