@@ -20,6 +20,7 @@ from vfx.pipeline.physics import (
 )
 from vfx.pipeline.quantities import as_clock, as_count, as_size
 from vfx.pipeline.review import FOLDER as REVIEW_FOLDER
+from vfx.pipeline.run import damaged_aids
 from vfx.pipeline.shot import Shot
 from vfx.pipeline.stages import STAGES, Stage, following
 from vfx.pipeline.work import Work
@@ -46,7 +47,19 @@ def status_table(work: Work) -> list[str]:
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
              for row in rows]
     return [f"{work.shot.path}, frames {work.shot.first_frame}-{work.shot.last_frame}, "
-            f"in {work.folder}", *lines]
+            f"in {work.folder}", *lines, *_faults(work)]
+
+
+def _faults(work: Work) -> list[str]:
+    """Return what else is damaged in a work folder; the next run puts it right."""
+    lines = []
+    for stage in STAGES:
+        if work.manifest(stage).fault == "damaged":
+            lines.append(f"{work.folder_of(stage) / manifest.FILE_NAME}: damaged; files are known "
+                         "by the fingerprint they carry, and the next run lists them again")
+        lines += [f"{path}: damaged; the next run says so and makes it again or does without it"
+                  for path in damaged_aids(work, stage)]
+    return lines
 
 
 def check_report(work: Work) -> tuple[list[str], list[PipelineError]]:
