@@ -3,8 +3,8 @@
 A manifest lists the files of a stage with the fingerprint of what each was made from, the hash
 and size of what was written, and the device that made it. A file whose bytes differ from the
 listed hash is not trusted; one that is not listed, since the manifest was lost or a run was
-killed before it could list it, is known by the fingerprint it carries. Several processes may add to one manifest:
-each update reads, changes and publishes it under a lock.
+killed before it could list it, is known by the fingerprint it carries. Several processes may
+add to one manifest: each update reads, changes and publishes it under a lock.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from vfx.pipeline.cache import Published, locked, publish_bytes
 
 FILE_NAME = "manifest.json"
-LOCK_NAME = "manifest.lock"
+LOCK_NAME = ".manifest.lock"
 
 
 class State(enum.Enum):

@@ -12,6 +12,7 @@ from vfx.pipeline.frames import format_frames
 from vfx.pipeline.manifest import State
 from vfx.pipeline.physics import (
     check_film,
+    check_floor,
     check_folder,
     check_physics,
     disk_needs,
@@ -88,9 +89,13 @@ def check_report(work: Work) -> tuple[list[str], list[PipelineError]]:
     if controls := _controls_text(shot):
         lines.append(f"controls    {controls}")
     needed = sum(disk_needs(shot, stage.name, len(shot.frames)) for stage in STAGES)
+    missing = {stage: sum(state is not State.DONE for state in work.states(
+        stage, shot.frames).values()) for stage in STAGES}
+    to_come = sum(disk_needs(shot, stage.name, n) for stage, n in missing.items() if n)
     lines.append(f"disk        about {as_size(needed)} in {work.folder}")
-    for check in (lambda: check_film(shot, host_memory()), work.environment, work.densities,
-                  lambda: check_folder(work.folder, 0)):
+    for check in (lambda: check_floor(shot), lambda: check_film(shot, host_memory()),
+                  work.environment, work.densities,
+                  lambda: check_folder(work.folder, to_come)):
         try:
             check()
         except PipelineError as error:

@@ -19,6 +19,7 @@ from vfx.pipeline.job import Job, default_work_folder
 from vfx.pipeline.manifest import State
 from vfx.pipeline.physics import (
     check_film,
+    check_floor,
     check_folder,
     check_geometry,
     check_physics,
@@ -111,8 +112,8 @@ def run_job(job: Job) -> None:
         except PipelineError:
             raise
         except MemoryError:
-            raise FrameFailed(f"{name}: out of memory ({as_size(host_memory())} available); "
-                              f"on a larger machine, run:\n  {_again(job)}") from None
+            raise MissingInput(f"{name}: out of memory ({as_size(host_memory())} available); "
+                               f"on a larger machine, run:\n  {_again(job)}") from None
         except Exception as error:
             raise FrameFailed(f"{name}: {type(error).__name__}: {error}\n"
                               f"run again with:\n  {_again(job)}") from error
@@ -174,6 +175,8 @@ def _check_inputs(work: Work, stages: Sequence[Stage], device: Device) -> None:
     if "sim" in names:
         check_physics(shot, device.memory()[0])
         work.densities()
+    if names & {"geometry", "sim"}:
+        check_floor(shot)
     if "render" in names:
         check_film(shot, device.memory()[0])
         work.environment()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from vfx.pipeline.job import Job
 
 LINEAGE_FILE = "lineage.npz"
-LOCK_FILE = "lineage.lock"
+LOCK_FILE = ".lineage.lock"
 _MOTION_FRAMES_KEPT = 8
 
 

@@ -24,7 +24,7 @@ from vfx.pipeline.quantities import as_count, as_time
 if TYPE_CHECKING:
     from vfx.pipeline.job import Job
 
-LOCK_FILE = "sim.lock"
+LOCK_FILE = ".sim.lock"
 PLOT_FILE = "diagnostics.png"
 _CHUNK_SECONDS = 0.5
 _CHECKPOINT_SHARE = 0.02                 # of the time may go into writing checkpoints
@@ -73,8 +73,7 @@ def _drop_stale(job: Job) -> None:
     """Remove frames and checkpoints made from other inputs; if forced, those to be remade too."""
     stale, doomed = doomed_files(job)
     if stale and not job.force:
-        job.progress.say(f"sim: {frames_text(stale)} {'was' if len(stale) == 1 else 'were'} made from other settings; "
-                         f"{'it is' if len(stale) == 1 else 'they are'} removed")
+        job.progress.say(f"sim: removing {frames_text(stale)}, made from other settings")
     if doomed:
         job.work.forget(job.stage, doomed)
 

@@ -151,7 +151,11 @@ class Work:
             try:
                 if not is_plain_word(name) and (
                         "\0" in name or (candidate.exists() and not candidate.is_file())):
-                    raise ShotError(f"{where}, which is no file; give a name or an EXR/HDR file")
+                    kind = "no regular file"
+                    if "\0" not in name and candidate.is_dir():
+                        kind = "a folder"
+                    raise ShotError(f"{where}, which is {kind}; give the name of a built-in "
+                                    "environment or an EXR or HDR file")
                 self._environment = load_environment(name, self.shot.folder)
             except FileNotFoundError as error:
                 raise MissingInput(f"{where}; {error}") from None

@@ -11,10 +11,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from vfx.geometry.handoff import Array, Solid
-from vfx.sim.settings import Weakening
+from vfx.sim.settings import MAX_SEGMENTS, Weakening
 
-#: Walks with all their branches end here, whatever the branching chance.
-MAX_SEGMENTS = 20_000
 
 
 def plane_axes(normal: Array) -> Array:

@@ -111,7 +111,7 @@ def test_other_settings_leave_no_frame_or_checkpoint_behind(shot_file: Path, vfx
     shot_file.write_text(changed)
     result = vfx("stage", "sim", shot_file, "--frames", "1001-1002")
     assert result.exit_code == 0
-    assert "1001-1006 were made from other settings" in result.output
+    assert "removing frames 1001-1006, made from other settings" in result.output
     assert sorted(path.name for path in Path("work/plate/sim").glob("frame.*")) == [
         "frame.1001.npz", "frame.1002.npz"]
     vfx("run", shot_file, "--work", "fresh")
