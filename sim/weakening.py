@@ -14,7 +14,6 @@ from vfx.geometry.handoff import Array, Solid
 from vfx.sim.settings import MAX_SEGMENTS, Weakening
 
 
-
 def plane_axes(normal: Array) -> Array:
     """Return (2, 3) orthonormal axes perpendicular to ``normal``."""
     n = np.asarray(normal, float)

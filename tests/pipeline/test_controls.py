@@ -79,7 +79,8 @@ def test_controls_become_their_sections(shot_file: Path, vfx) -> None:
     ("[[weakening]]\npolylines = [[0, 0, 0]]", "must be a list of lists of lists of 3 numbers"),
     ("[[weakening]]\npolylines = [[[0, 0, 0]]]", "has 1 point(s); a path needs two"),
     ("[[weakening]]\nimage = 'a.png'\nimage_u = [0, 2, 0]", "zero or along image_u"),
-    ("[[cracks]]\norigin = [0, 0, 0]\nu = [1, 0, 0]\nv = [2, 0, 0]", "cracks[1].v: found [2.0, 0.0, 0.0], which"),
+    ("[[cracks]]\norigin = [0, 0, 0]\nu = [1, 0, 0]\nv = [2, 0, 0]",
+     "cracks[1].v: found [2.0, 0.0, 0.0], which"),
     ("[[cracks]]\nu = [1, 0, 0]", "cracks[1].origin: missing"),
     ("[[cracks]]\nstrain_factor = 2", "it belongs in [[regions]]"),
 ])

@@ -82,5 +82,5 @@ def test_a_contact_sheet_leaves_no_large_hole() -> None:
     for count in range(1, 500):
         columns = _columns(count)
         rows = -(-count // columns)
-        assert columns * rows - count <= max(3, columns // 4), "a hole in the last row"
+        assert columns * rows - count <= max(3, columns // 2), "a hole in the last row"
         assert rows <= columns <= 3 * rows, "about square"
