@@ -91,37 +91,45 @@ def grid_faces(solid: Solid) -> Faces:
 def check_bodies(bodies: Sequence[Body]) -> None:
     """Raise ValueError with a sentence if the bodies cannot be built side by side."""
     if not bodies:
-        raise ValueError("There is no body: a shot needs at least one to break.")
+        raise ValueError("there is no body; write at least one [[bodies]]")
     for body in bodies:
         if min(body.cells) < 1:
-            raise ValueError(f"Body '{body.name}' has no cubes: cells {body.cells} must all be "
-                             "at least 1.")
+            raise ValueError(f"body '{body.name}' has no cubes: cells {list(body.cells)}; each "
+                             "must be at least 1")
         if not (math.isfinite(body.spacing) and body.spacing > 0):
-            raise ValueError(f"Body '{body.name}' has a spacing of {body.spacing} m; it must be "
-                             "finite and above 0.")
+            raise ValueError(f"body '{body.name}' has a spacing of {body.spacing} m; it must be "
+                             "finite and above 0")
         if not all(map(math.isfinite, (*body.center, *body.rotation))):
-            raise ValueError(f"Body '{body.name}' has a centre or rotation that is not finite.")
+            raise ValueError(f"body '{body.name}' has a center {list(body.center)} or a rotation "
+                             f"{list(body.rotation)} that is not finite; give numbers")
         # A world coordinate must resolve far less than a cube.
         reach = max(map(abs, body.center)) + body.spacing * max(body.cells)
         if math.ulp(reach) > TOLERANCE * body.spacing:
-            raise ValueError(f"Body '{body.name}' lies {reach:g} m from the origin, too far for "
-                             f"cubes of {body.spacing:g} m: double precision cannot tell them "
-                             "apart there.")
+            raise ValueError(f"body '{body.name}' reaches {reach:g} m from the origin, too far "
+                             f"for cubes of {body.spacing:g} m: double precision cannot tell "
+                             "them apart there; move its center toward the origin or raise its "
+                             "spacing")
     names = [body.name for body in bodies]
     for name in names:
         if names.count(name) > 1:
-            raise ValueError(f"Two bodies are called '{name}': pieces are named after their "
-                             "body, so each needs its own name.")
+            raise ValueError(f"two bodies are called '{name}', but pieces are named after their "
+                             "body; give each its own name")
     n_particles, n_edges = _box_counts(bodies)
     if max(n_particles, n_edges) >= 2**31:
-        raise ValueError(f"The bodies have {n_particles:,} cubes; at most {2**31 // 3:,} or so "
-                         "can be numbered.")
+        raise ValueError(f"the bodies have {n_particles:,} cubes, but only {2**31 // 3:,} or so "
+                         "can be numbered; use fewer cells")
     _refuse_overlap(
         names,
         center=np.array([body.center for body in bodies], dtype=np.float64),
         half=np.array([np.array(body.cells) * body.spacing / 2 for body in bodies]),
         axes=np.stack([body_orientation(body) for body in bodies]),
         slack=TOLERANCE * min(body.spacing for body in bodies))
+
+
+def lowest_point(body: Body) -> float:
+    """Return the height y [m] of a body's lowest corner at rest."""
+    half = np.array(body.cells) * body.spacing / 2
+    return float(body.center[1] - np.abs(body_orientation(body)[1]) @ half)
 
 
 def check_solid(solid: Solid) -> None:
@@ -295,8 +303,8 @@ def _refuse_overlap(
         gap = np.abs(center[a + 1:] - center[a]) - (reach[a + 1:] + reach[a])
         for b in map(int, a + 1 + np.flatnonzero((gap < -slack).all(axis=1))):
             if _box_gap(center[b] - center[a], half[a], axes[a], half[b], axes[b]) < -slack:
-                raise ValueError(f"Bodies '{names[a]}' and '{names[b]}' overlap at rest; move or "
-                                 "turn one of them.")
+                raise ValueError(f"bodies '{names[a]}' and '{names[b]}' overlap at rest; move or "
+                                 "turn one of them")
 
 
 def _box_gap(shift: Array, half_a: Array, axes_a: Array, half_b: Array, axes_b: Array) -> float:

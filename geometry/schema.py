@@ -39,15 +39,24 @@ class Rule:
             if number != number or number in (float("inf"), float("-inf")):
                 return "must be a finite number"
             if self.above is not None and not number > self.above:
-                return f"must be above {self.above:g}{self._unit()}"
+                return f"must be above {self._bound(self.above)}"
             if self.at_least is not None and not number >= self.at_least:
-                return f"must be at least {self.at_least:g}{self._unit()}"
+                return f"must be at least {self._bound(self.at_least)}"
             if self.at_most is not None and not number <= self.at_most:
-                return f"must be at most {self.at_most:g}{self._unit()}"
+                return f"must be at most {self._bound(self.at_most)}"
         return None
 
-    def _unit(self) -> str:
-        return f" {self.unit}" if self.unit else ""
+    def _bound(self, number: float) -> str:
+        """Return a bound with its unit: ``1 pixel``, ``1e6 m/s``, ``0 (in 1/s)``."""
+        text = str(number) if isinstance(number, int) else f"{number:g}"
+        mantissa, _, exponent = text.partition("e")
+        text = f"{mantissa}e{int(exponent)}" if exponent else text
+        if not self.unit:
+            return text
+        if self.unit[0].isdigit():
+            return f"{text} (in {self.unit})"
+        is_word = self.unit in ("pixels", "degrees", "stops")
+        return f"{text} {self.unit[:-1] if is_word and number == 1 else self.unit}"
 
 
 def _numbers(value: Any) -> Iterator[float]:

@@ -32,6 +32,9 @@ from vfx.pipeline.errors import DamagedFile, MissingInput, StorageError
 
 Arrays = dict[str, npt.NDArray[Any]]
 
+#: The array of an npz that says what the file was made from, so that it tells it by itself.
+FINGERPRINT = "pipeline_fingerprint"
+
 _PREFIX = ".tmp-"
 _TEMPORARY = re.compile(re.escape(_PREFIX) + r"([A-Za-z0-9_]+)-(\d+)-[0-9a-f]{8}-.+")
 _FRESH_SECONDS = 24 * 3600.0
@@ -94,6 +97,20 @@ def read_npz(path: Path, names: Iterable[str] | None = None) -> Arrays:
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error,
             AttributeError, NotImplementedError, RuntimeError, MemoryError) as error:
         raise DamagedFile(f"{path}: damaged: {error}") from None
+
+
+def read_fingerprint(path: Path) -> str:
+    """Return the fingerprint an npz carries ("" if none), having read all of the file."""
+    return str(read_npz(path).get(FINGERPRINT, ""))
+
+
+def is_whole(path: Path) -> bool:
+    """Whether every array of an npz can be read."""
+    try:
+        read_npz(path)
+    except (DamagedFile, MissingInput):
+        return False
+    return True
 
 
 def file_hash(path: Path) -> str:

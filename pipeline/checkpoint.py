@@ -10,11 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from vfx.pipeline.cache import Arrays, read_npz, write_npz
+from vfx.pipeline.cache import FINGERPRINT, Arrays, is_whole, read_npz, write_npz
 from vfx.pipeline.errors import DamagedFile, MissingInput
 
 FILES = ("checkpoint.a.npz", "checkpoint.b.npz")
-_FINGERPRINT = "pipeline_fingerprint"
 _STEP = "pipeline_step"
 
 
@@ -24,6 +23,11 @@ class Checkpoint:
 
     step: int
     state: Arrays
+
+
+def damaged_checkpoints(folder: Path) -> list[Path]:
+    """Return the checkpoints of a folder that are there but not whole."""
+    return [path for name in FILES if (path := folder / name).exists() and not is_whole(path)]
 
 
 class CheckpointPair:
@@ -38,7 +42,7 @@ class CheckpointPair:
     def save(self, step: int, state: Arrays) -> None:
         """Publish a checkpoint over the older of the two."""
         arrays = dict(state)
-        arrays[_FINGERPRINT] = np.array(self._fingerprint)
+        arrays[FINGERPRINT] = np.array(self._fingerprint)
         arrays[_STEP] = np.array(step, np.int64)
         write_npz(self._paths[self._next], arrays)
         self._next = 1 - self._next
@@ -53,7 +57,7 @@ class CheckpointPair:
         for i, path in enumerate(self._paths):
             try:
                 arrays = read_npz(path)
-                fingerprint, step = str(arrays.pop(_FINGERPRINT)), int(arrays.pop(_STEP))
+                fingerprint, step = str(arrays.pop(FINGERPRINT)), int(arrays.pop(_STEP))
             except MissingInput:
                 continue
             except (DamagedFile, KeyError, TypeError, ValueError):

@@ -56,6 +56,18 @@ def check_device_name(context: click.Context, parameter: click.Parameter, value:
     return value
 
 
+def check_thread_count(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> int | None:
+    """Return a number of threads; refuse what is none."""
+    if value is None:
+        return None
+    if not re.fullmatch(r"\d{1,4}", value, re.ASCII) or int(value) == 0:
+        raise click.BadParameter(f"{value!r}; give a whole number from 1 to 9999, or leave it out "
+                                 "for all cores")
+    return int(value)
+
+
 SHOT = click.argument("shot", type=click.Path(path_type=Path))
 WORK = click.option("--work", type=click.Path(path_type=Path), metavar="DIR",
                     help="Work folder; by default work/<shot name>.")
@@ -67,11 +79,12 @@ def run_options(command: Command) -> Command:
         click.option("--frames", metavar="F", help="Frames like 1001-1010 or 1001-1100x2,1120; "
                      "by default all. sim always runs through the last of them."),
         click.option("--device", default="auto", show_default=True, callback=check_device_name,
-                     metavar="auto|cpu|cuda:N", help="Where the kernels run."),
+                     metavar="auto|cpu|guard|cuda:N",
+                     help="Where the kernels run; guard is the CPU, refusing what a GPU would."),
         WORK,
         click.option("--force", is_flag=True, help="Make results again though they are done."),
         click.option("--dry-run", is_flag=True, help="Show what would be done; write nothing."),
-        click.option("--threads", type=click.IntRange(min=1), metavar="N",
+        click.option("--threads", callback=check_thread_count, metavar="N",
                      help="CPU threads; by default all cores. Results do not depend on it."),
     )
     for option in reversed(options):
@@ -110,7 +123,9 @@ def main() -> None:
 @ends_in_sentences
 def stage(name: str, shot: Path, frames: str | None, device: str, work: Path | None, force: bool,
           dry_run: bool, threads: int | None) -> None:
-    """Run one stage of SHOT: geometry, sim, align or render.
+    """Run one stage of SHOT.
+
+    The stages are geometry, sim, align and render, in this order.
 
     \b
     Examples:
@@ -127,7 +142,9 @@ def stage(name: str, shot: Path, frames: str | None, device: str, work: Path | N
 @ends_in_sentences
 def run(shot: Path, frames: str | None, device: str, work: Path | None, force: bool,
         dry_run: bool, threads: int | None) -> None:
-    """Run all stages of SHOT, then make a contact sheet and a movie.
+    """Run all stages of SHOT.
+
+    A contact sheet and a movie of the frames end the run.
 
     \b
     Examples:
@@ -143,7 +160,7 @@ def run(shot: Path, frames: str | None, device: str, work: Path | None, force: b
 @WORK
 @ends_in_sentences
 def status(shot: Path, work: Path | None) -> None:
-    """Show which frames of which stage are done, stale, damaged or missing."""
+    """Show what is done, stale, damaged or missing."""
     click.echo("\n".join(status_table(open_work(Request(shot, work=work)))))
 
 
@@ -152,7 +169,10 @@ def status(shot: Path, work: Path | None) -> None:
 @WORK
 @ends_in_sentences
 def check(shot: Path, work: Path | None) -> None:
-    """Validate SHOT and its physics without running it."""
+    """Check SHOT, its physics and its room.
+
+    Nothing is run and nothing is written.
+    """
     lines, problems = check_report(open_work(Request(shot, work=work)))
     click.echo("\n".join(lines))
     if problems:
@@ -167,7 +187,7 @@ def check(shot: Path, work: Path | None) -> None:
               help=f"The shot to start from: {', '.join(list_templates())}.")
 @ends_in_sentences
 def new(name: str, template: str) -> None:
-    """Write NAME.toml, a commented shot file to start from.
+    """Write NAME.toml, a shot to start from.
 
     \b
     Example:
@@ -185,7 +205,10 @@ def new(name: str, template: str) -> None:
 @click.option("--dry-run", is_flag=True, help="List the files; remove nothing.")
 @ends_in_sentences
 def clean_command(shot: Path, name: str, work: Path | None, dry_run: bool) -> None:
-    """Remove the files of a stage and of all stages that follow from it."""
+    """Remove the files of a stage.
+
+    Those of all stages that follow from it go, too.
+    """
     removed = clean(open_work(Request(shot, work=work)), name, dry_run=dry_run)
     for path in removed if dry_run else ():
         click.echo(path)
@@ -195,7 +218,10 @@ def clean_command(shot: Path, name: str, work: Path | None, dry_run: bool) -> No
 @main.command()
 @ends_in_sentences
 def doctor() -> None:
-    """Show device, cores, memory and versions, and how to get what is missing."""
+    """Show what this machine has and lacks.
+
+    Device, cores, memory and versions, and how to get what is missing.
+    """
     lines, complete = doctor_report.examine()
     click.echo("\n".join(lines))
     if not complete:
@@ -204,7 +230,10 @@ def doctor() -> None:
 
 @main.group()
 def bench() -> None:
-    """Measure the program against the paper, other programs and this machine."""
+    """Measure speed.
+
+    Against the paper, other programs and this machine.
+    """
 
 
 @bench.command("sim")
@@ -223,8 +252,8 @@ def bench() -> None:
 @click.option("--particles", type=click.IntRange(min=64, max=10**9), metavar="N",
               help="A body of about this size instead; the largest block with --scaling.")
 @click.option("--device", default="cpu", show_default=True, callback=check_device_name,
-              metavar="auto|cpu|cuda:N", help="Where the kernels run.")
-@click.option("--threads", type=click.IntRange(min=1), metavar="N",
+              metavar="auto|cpu|guard|cuda:N", help="Where the kernels run.")
+@click.option("--threads", callback=check_thread_count, metavar="N",
               help="CPU threads; by default all cores.")
 @click.option("--cache", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
               default=Path("work/bench"), show_default=True,

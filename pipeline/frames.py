@@ -7,11 +7,13 @@ it means a step in some farms and an interleave in others, so nobody can be sure
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 
 from vfx.pipeline.errors import ShotError
 
 LAST_FRAME = 9_999_999
+MOST_FRAMES = 100_000
 _PART = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?:x(\d{1,9}))?)?", re.ASCII)
 
 
@@ -45,11 +47,14 @@ def parse_parts(text: str) -> list[range]:
 def select_frames(text: str, first: int, last: int) -> list[int]:
     """Return the frames of an expression, ascending, each once; all must lie in first..last."""
     parts = parse_parts(text)
-    outside = [part for part in parts if part[0] < first or part[-1] > last]
+    outside = [span for part in parts
+               for span in (part[: bisect_left(part, first)], part[bisect_right(part, last):])
+               if span]
     if outside:
-        spans = ", ".join(_span(part[0], part[-1]) for part in outside)
-        raise ShotError(f"frames '{text}': {spans} lies outside the shot, "
-                        f"which has frames {_span(first, last)}")
+        listed = ", ".join(_part(span) for span in outside)
+        verb = "lies" if listed.isdecimal() else "lie"
+        raise ShotError(f"frames '{text}': {listed} {verb} outside the shot, which has "
+                        f"{_span(first, last)}; ask for those, or change frames in its [shot]")
     return sorted({frame for part in parts for frame in part})
 
 
@@ -59,6 +64,9 @@ def parse_span(text: str) -> tuple[int, int]:
     if len(parts) != 1 or parts[0].step != 1:
         raise ShotError(f"frames '{text}': a shot is one range without gaps, like 1001-1048; "
                         "to run some of its frames use --frames")
+    if len(parts[0]) > MOST_FRAMES:
+        raise ShotError(f"frames '{text}': that is {len(parts[0])} frames; a shot has at most "
+                        f"{MOST_FRAMES}")
     return parts[0][0], parts[0][-1]
 
 
@@ -71,6 +79,17 @@ def format_frames(frames: Iterable[int]) -> str:
         else:
             spans.append((frame, frame))
     return ",".join(_span(*span) for span in spans)
+
+
+def frames_text(frames: Iterable[int]) -> str:
+    """Return frames with their noun: ``frame 1001``, ``frames 1001-1004``."""
+    listed = format_frames(frames)
+    return f"frame {listed}" if listed.isdecimal() else f"frames {listed}"
+
+
+def _part(part: range) -> str:
+    step = f"x{part.step}" if part.step > 1 and len(part) > 1 else ""
+    return _span(part[0], part[-1]) + step
 
 
 def _span(first: int, last: int) -> str:

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vfx.pipeline.cache import Arrays, Published, read_npz, write_npz
+import numpy as np
+
+from vfx.pipeline.cache import FINGERPRINT, Arrays, Published, read_npz, write_npz
 from vfx.pipeline.errors import DamagedFile, FrameFailed, MissingInput
 from vfx.pipeline.frames import format_frames
 from vfx.pipeline.manifest import State
@@ -43,9 +45,6 @@ class Job:
         """Return the frames of this job that must be made; say what is damaged."""
         states = self.work.states(self.stage, self.frames)
         damaged = [frame for frame, state in states.items() if state is State.DAMAGED]
-        if self.work.manifest(self.stage).damaged:
-            self.progress.say(f"{self.stage.name}: its manifest is damaged; its results "
-                              "cannot be trusted and will be made again")
         for frame in damaged:
             self.progress.say(f"{self.stage.name}: {self.work.path(self.stage, frame)} is damaged "
                               "and will be made again")
@@ -65,7 +64,8 @@ class Job:
     def publish(self, frame: int, arrays: Arrays) -> Published:
         """Publish a result of this stage as npz and enter it into the manifest."""
         path = self.work.path(self.stage, frame)
-        published = write_npz(path, arrays)
+        fingerprint = np.array(str(self.work.fingerprint(self.stage, frame)))
+        published = write_npz(path, {**arrays, FINGERPRINT: fingerprint})
         self.record(frame, published)
         return published
 

@@ -1,9 +1,10 @@
 """What a stage has made: one JSON file beside its results.
 
 A manifest lists the files of a stage with the fingerprint of what each was made from, the hash
-and size of what was written, and the device that made it. A file that is not listed, or whose
-bytes differ from the listed hash, is not trusted. Several processes may add to one manifest:
-each update reads, changes and publishes it under a lock.
+and size of what was written, and the device that made it. A file whose bytes differ from the
+listed hash is not trusted; one that is not listed, since the manifest was lost or a run was
+killed before it could list it, is known by the fingerprint it carries. Several processes may
+add to one manifest: each update reads, changes and publishes it under a lock.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 from vfx.pipeline.cache import Published, locked, publish_bytes
 
 FILE_NAME = "manifest.json"
-LOCK_NAME = "manifest.lock"
+LOCK_NAME = ".manifest.lock"
 
 
 class State(enum.Enum):
@@ -41,12 +42,12 @@ class Entry:
 
 @dataclass
 class Manifest:
-    """The files of one stage by name; ``damaged`` if the file is there but unreadable."""
+    """The files of one stage by name; ``fault`` is "missing" or "damaged" if it was not read."""
 
     stage: str
     version: int
     files: dict[str, Entry] = field(default_factory=dict)
-    damaged: bool = False
+    fault: str = ""
 
     def to_json(self) -> str:
         """Return the manifest as readable JSON."""
@@ -64,9 +65,9 @@ def read_manifest(folder: Path, stage: str, version: int) -> Manifest:
         document = json.loads((folder / FILE_NAME).read_bytes())
         files = {name: _entry(table) for name, table in document["files"].items()}
     except (FileNotFoundError, NotADirectoryError):
-        return Manifest(stage, version)
+        return Manifest(stage, version, fault="missing")
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return Manifest(stage, version, damaged=True)
+        return Manifest(stage, version, fault="damaged")
     return Manifest(stage, version, files)
 
 
@@ -76,6 +77,7 @@ def update_manifest(
     """Apply ``change`` to the file list of a stage's manifest, and publish it."""
     with locked(folder / LOCK_NAME):
         manifest = read_manifest(folder, stage, version)
+        manifest.fault = ""
         change(manifest.files)
         publish_bytes(folder / FILE_NAME, manifest.to_json().encode())
     return manifest

@@ -15,6 +15,7 @@ from vfx.pipeline.shot import Shot
 from vfx.sim.extent import is_empty, nothing_there
 from vfx.sim.plan import Plan, make_plan
 
+_FLOOR_SLACK = 1e-3          # of a cube's edge: so deep in the floor still counts as touching
 _SOLID_BYTES = 80            # of a particle in geometry/solid.npz, its three edges included
 _FRAME_BYTES = 64            # of a particle in a frame of sim; in one of align it is less
 _CHECKPOINT_BYTES = 512      # of a particle in both checkpoints
@@ -31,8 +32,26 @@ def check_geometry(shot: Shot, available: int) -> int:
     try:
         check_bodies(shot.bodies)
     except ValueError as error:
-        raise ShotError(f"{shot.path}: bodies: {error}") from None
+        raise ShotError(f"{shot.path}: {error}") from None
     return needed
+
+
+def check_floor(shot: Shot) -> None:
+    """Refuse bodies that begin below the floor; to touch it is allowed."""
+    from vfx.geometry.grid import lowest_point
+
+    if not shot.floor.enabled:
+        return
+    for i, body in enumerate(shot.bodies):
+        lowest, height = lowest_point(body), shot.floor.height
+        if lowest >= height - _FLOOR_SLACK * body.spacing:
+            continue
+        y = body.center[1] + height - lowest
+        raise ShotError(
+            f"{shot.path}: bodies[{i + 1}].center: body '{body.name}' has its lowest point at "
+            f"y = {lowest:.6g} m, below the floor at {height:.6g} m; raise it to "
+            f"center = [{body.center[0]:g}, {y:.9g}, {body.center[2]:g}] or more, lower "
+            "floor.height, or set floor.enabled = false")
 
 
 def plan_needs(shot: Shot, available: int) -> Plan:
@@ -50,7 +69,7 @@ def plan_needs(shot: Shot, available: int) -> Plan:
 
 
 def check_physics(shot: Shot, available: int) -> Plan:
-    """Return what the simulation needs, or raise ShotError if it cannot run as it stands."""
+    """Return what the simulation needs, or raise why it cannot run as it stands."""
     plan = plan_needs(shot, available)
     _check_memory(shot, plan.memory, available)
     for number, region in enumerate(shot.regions, 1):
@@ -99,9 +118,9 @@ def check_film(shot: Shot, available: int) -> None:
     width, height = shot.film.resolution
     needed = width * height * _RENDER_BYTES
     if needed > available:
-        raise ShotError(f"{shot.path}: render.resolution: found {width} x {height}, which needs "
-                        f"{as_size(needed)} of memory, but {as_size(available)} is available; "
-                        "lower it")
+        raise MissingInput(f"{shot.path}: render.resolution: found {width} x {height}, which needs "
+                           f"{as_size(needed)} of memory, but {as_size(available)} is "
+                           "available; lower it")
 
 
 def disk_needs(shot: Shot, stage_name: str, n_frames: int) -> int:
@@ -142,7 +161,7 @@ def host_memory() -> int:
 def _check_memory(shot: Shot, needed: int, available: int) -> None:
     if needed > available:
         cells = ", ".join("x".join(map(str, body.cells)) for body in shot.bodies)
-        raise ShotError(
+        raise MissingInput(
             f"{shot.path}: bodies: cells {cells} make {shot.n_particles} particles, which need "
             f"{as_size(needed)} of memory, but {as_size(available)} is available; use fewer cells "
             "or a machine with more memory")

@@ -78,16 +78,20 @@ class Progress:
                 self._bar.close()
                 self._bar = None
 
-    def update(self, frame: int, fraction: float, note: str = "") -> None:
-        """Tell that the stage, now at ``frame``, is done to ``fraction``; ``note`` says more."""
+    def update(self, frame: int | None, fraction: float, note: str = "") -> None:
+        """Tell that the stage, now at ``frame``, is done to ``fraction``; ``note`` says more.
+
+        A stage whose one result is of all frames gives None.
+        """
         if self._quiet:
             return
+        place = self._stage if frame is None else f"{self._stage} {frame}"
         fraction = min(max(fraction, 0.0), 1.0)
         self._pace.note(fraction)
         words = [word for word in (note, self._time_left(fraction)) if word]
         if self._bar is not None:
             self._bar.bar_format = _bar_format(", ".join(words))
-            self._bar.set_description_str(f"{self._stage} {frame}", refresh=False)
+            self._bar.set_description_str(place, refresh=False)
             self._bar.update(100.0 * fraction - self._bar.n)
             return
         percent = int(100.0 * fraction)
@@ -97,7 +101,7 @@ class Progress:
                 or (waited >= _IDLE_SECONDS and percent < 100)):
             return
         self._last_time, self._last_percent = now, percent
-        print(", ".join([f"{self._stage} {frame}: {percent}% done", *words]), flush=True)
+        print(", ".join([f"{place}: {percent}% done", *words]), flush=True)
         if self._openjd:
             print(f"openjd_progress: {percent}", flush=True)
 

@@ -12,6 +12,7 @@ from vfx.pipeline.frames import format_frames
 from vfx.pipeline.manifest import State
 from vfx.pipeline.physics import (
     check_film,
+    check_floor,
     check_folder,
     check_physics,
     disk_needs,
@@ -20,6 +21,7 @@ from vfx.pipeline.physics import (
 )
 from vfx.pipeline.quantities import as_clock, as_count, as_size
 from vfx.pipeline.review import FOLDER as REVIEW_FOLDER
+from vfx.pipeline.run import damaged_aids
 from vfx.pipeline.shot import Shot
 from vfx.pipeline.stages import STAGES, Stage, following
 from vfx.pipeline.work import Work
@@ -46,7 +48,19 @@ def status_table(work: Work) -> list[str]:
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
              for row in rows]
     return [f"{work.shot.path}, frames {work.shot.first_frame}-{work.shot.last_frame}, "
-            f"in {work.folder}", *lines]
+            f"in {work.folder}", *lines, *_faults(work)]
+
+
+def _faults(work: Work) -> list[str]:
+    """Return what else is damaged in a work folder; the next run puts it right."""
+    lines = []
+    for stage in STAGES:
+        if work.manifest(stage).fault == "damaged":
+            lines.append(f"{work.folder_of(stage) / manifest.FILE_NAME}: damaged; files are known "
+                         "by the fingerprint they carry, and the next run lists them again")
+        lines += [f"{path}: damaged; the next run says so and makes it again or does without it"
+                  for path in damaged_aids(work, stage)]
+    return lines
 
 
 def check_report(work: Work) -> tuple[list[str], list[PipelineError]]:
@@ -75,9 +89,13 @@ def check_report(work: Work) -> tuple[list[str], list[PipelineError]]:
     if controls := _controls_text(shot):
         lines.append(f"controls    {controls}")
     needed = sum(disk_needs(shot, stage.name, len(shot.frames)) for stage in STAGES)
+    missing = {stage: sum(state is not State.DONE for state in work.states(
+        stage, shot.frames).values()) for stage in STAGES}
+    to_come = sum(disk_needs(shot, stage.name, n) for stage, n in missing.items() if n)
     lines.append(f"disk        about {as_size(needed)} in {work.folder}")
-    for check in (lambda: check_film(shot, host_memory()), work.environment, work.densities,
-                  lambda: check_folder(work.folder, 0)):
+    for check in (lambda: check_floor(shot), lambda: check_film(shot, host_memory()),
+                  work.environment, work.densities,
+                  lambda: check_folder(work.folder, to_come)):
         try:
             check()
         except PipelineError as error:

@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vfx.pipeline.cache import remove_leftovers
-from vfx.pipeline.errors import FrameFailed, MissingInput, PipelineError
-from vfx.pipeline.frames import format_frames, select_frames
+from vfx.pipeline.checkpoint import damaged_checkpoints
+from vfx.pipeline.errors import FrameFailed, MissingInput, PipelineError, ShotError
+from vfx.pipeline.frames import format_frames, frames_text, select_frames
 from vfx.pipeline.job import Job, default_work_folder
 from vfx.pipeline.manifest import State
 from vfx.pipeline.physics import (
     check_film,
+    check_floor,
     check_folder,
     check_geometry,
     check_physics,
@@ -27,7 +29,9 @@ from vfx.pipeline.physics import (
 from vfx.pipeline.progress import Progress, StopSignals
 from vfx.pipeline.quantities import as_size
 from vfx.pipeline.shot import Shot, load_shot
-from vfx.pipeline.stages import Stage
+from vfx.pipeline.stage_align import damaged_lineage
+from vfx.pipeline.stage_sim import doomed_files
+from vfx.pipeline.stages import STAGES, Stage
 from vfx.pipeline.work import Work
 
 if TYPE_CHECKING:
@@ -70,7 +74,10 @@ def prepare(request: Request, stages: Sequence[Stage], progress: Progress,
     shot = work.shot
     frames = list(shot.frames)
     if request.frames is not None:
-        frames = select_frames(request.frames, shot.first_frame, shot.last_frame)
+        try:
+            frames = select_frames(request.frames, shot.first_frame, shot.last_frame)
+        except ShotError as error:
+            raise ShotError(f"{shot.path}: --frames: {error}") from None
     device = open_device(request)
     _check_inputs(work, stages, device)
     jobs = [Job(stage, work, device, list(frames), request.force, progress, stop,
@@ -92,7 +99,11 @@ def run_job(job: Job) -> None:
     job.work.refresh()
     if (sentence := job.missing_inputs()) is not None:
         raise MissingInput(sentence)
-    if not _count_missing(job) and not job.force:
+    n_missing = _count_missing(job)
+    for stage in STAGES[: STAGES.index(job.stage) + 1]:
+        if (sentence := job.work.mend_manifest(stage)) is not None:
+            job.progress.say(sentence)
+    if not n_missing and not job.force and not damaged_aids(job.work, job.stage):
         job.progress.say(f"{name}: {_frames_text(job, job.frames)} up to date")
         return
     with job.progress.stage(name):
@@ -101,13 +112,19 @@ def run_job(job: Job) -> None:
         except PipelineError:
             raise
         except MemoryError:
-            raise FrameFailed(f"{name}: out of memory ({as_size(host_memory())} available); "
-                              f"on a larger machine, run:\n  {_again(job)}") from None
+            raise MissingInput(f"{name}: out of memory ({as_size(host_memory())} available); "
+                               f"on a larger machine, run:\n  {_again(job)}") from None
         except Exception as error:
             raise FrameFailed(f"{name}: {type(error).__name__}: {error}\n"
                               f"run again with:\n  {_again(job)}") from error
     job.progress.say(f"{name}: {_frames_text(job, job.frames)} done, in "
                      f"{job.work.folder_of(job.stage)}")
+
+
+def damaged_aids(work: Work, stage: Stage) -> list[Path]:
+    """Return damaged files of a stage that are no results but help to make more of them."""
+    find = {"sim": damaged_checkpoints, "align": damaged_lineage}.get(stage.name)
+    return find(work.folder_of(stage)) if find is not None else []
 
 
 def describe(job: Job) -> list[str]:
@@ -122,7 +139,18 @@ def describe(job: Job) -> list[str]:
         if (which := [frame for frame in todo if states[frame] is state]))
     force = " --force" if job.force else ""
     return [f"{job.stage.name}: would make {_frames_text(job, todo)} ({reasons})",
-            f"  {_again(job)}{force}"]
+            *_removals(job), f"  {_again(job)}{force}"]
+
+
+def _removals(job: Job) -> list[str]:
+    """Return what a run of sim would remove before it makes anything."""
+    doomed = doomed_files(job)[1] if job.stage.name == "sim" else set()
+    if not doomed:
+        return []
+    folder = job.work.folder_of(job.stage)
+    return [f"  would first remove {len(doomed)} file(s) made from other settings"
+            + (" or to be made again" if job.force else "") + ":",
+            *(f"    {folder / name}" for name in sorted(doomed))]
 
 
 def open_device(request: Request) -> Device:
@@ -147,6 +175,8 @@ def _check_inputs(work: Work, stages: Sequence[Stage], device: Device) -> None:
     if "sim" in names:
         check_physics(shot, device.memory()[0])
         work.densities()
+    if names & {"geometry", "sim"}:
+        check_floor(shot)
     if "render" in names:
         check_film(shot, device.memory()[0])
         work.environment()
@@ -165,7 +195,7 @@ def _count_missing(job: Job) -> int:
 
 
 def _frames_text(job: Job, frames: Sequence[int]) -> str:
-    return f"frames {format_frames(frames)}" if job.stage.is_per_frame else job.stage.gives
+    return frames_text(frames) if job.stage.is_per_frame else job.stage.gives
 
 
 def _again(job: Job) -> str:

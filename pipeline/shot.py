@@ -8,6 +8,7 @@ one name that becomes part of an output path, the shot's own, must be a plain wo
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 import tomllib
 from collections.abc import Mapping
@@ -19,11 +20,12 @@ import numpy as np
 
 from vfx.geometry.bodies import Body
 from vfx.geometry.schema import setting
-from vfx.pipeline.errors import ShotError
+from vfx.pipeline.errors import MissingInput, ShotError
 from vfx.pipeline.frames import parse_span
 from vfx.pipeline.validate import Complaints, nearest, read_section, shown
 from vfx.raytrace.settings import Camera, Film, FloorLook, Light, Look
 from vfx.sim.settings import (
+    SHORTEST_DIRECTION,
     Collider,
     Crack,
     Floor,
@@ -52,7 +54,7 @@ class Span:
 class Time:
     """How simulated time maps to frames: give steps_per_frame or time_scale, not both."""
 
-    fps: float = setting(24.0, "Frames a second.", unit="1/s", above=0.0, at_most=1000.0)
+    fps: float = setting(24.0, "Frames a second.", unit="frames/s", above=0.0, at_most=1000.0)
     steps_per_frame: int = setting(
         DEFAULT_STEPS_PER_FRAME, "Time steps from frame to frame.", at_least=1, at_most=10**8)
     time_scale: float = setting(
@@ -124,13 +126,13 @@ def load_shot(path: Path) -> Shot:
         if key not in known:
             complaints.unknown(key, key, known)
     sections = {name: document.get(name, {}) for name in SECTIONS}
-    sections["sim"], auto_timestep = _take_auto_timestep(sections["sim"])
+    sections["sim"], auto_timestep = _take_auto_timestep(sections["sim"], complaints)
     read: dict[str, Any] = {name: read_section(cls, sections[name], name, complaints)
                             for name, cls in SECTIONS.items()}
     lists = {name: _read_list(cls, document.get(name, []), name, complaints)
              for name, cls in LISTS.items()}
     materials, looks = _read_materials(document.get("materials", {}), complaints)
-    name, first, last = _read_span(read["shot"], path, complaints)
+    name, first, last = _read_span(read["shot"], sections["shot"], path, complaints)
     _check_time(sections["time"], complaints)
     _check_bodies(lists["bodies"], document, materials, complaints)
     _check_directions(read["camera"], read["light"], complaints)
@@ -162,13 +164,17 @@ def is_plain_word(text: str) -> bool:
 def _parse(path: Path) -> dict[str, Any]:
     try:
         if not path.is_file():
-            state = "is no file" if path.exists() else "there is no such file"
-            raise ShotError(f"{path}: {state}; 'vfx new NAME --from glass' writes one")
+            if path.exists():
+                state = "is a folder" if path.is_dir() else "is no regular file"
+                raise ShotError(f"{path}: {state}; give a shot file, like "
+                                f"{path / 'shot.toml' if path.is_dir() else 'shot.toml'}")
+            raise MissingInput(f"{path}: there is no such file; 'vfx new NAME --from glass' "
+                               "writes one")
         if path.stat().st_size > _LARGEST_FILE:
             raise ShotError(f"{path}: too large for a shot file (over {_LARGEST_FILE} bytes)")
         text = path.read_bytes().decode("utf-8")
     except OSError as error:
-        raise ShotError(f"{path}: cannot be read: {error.strerror}") from None
+        raise MissingInput(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise ShotError(f"{path}: is not UTF-8 text; a shot file is TOML") from None
     except ValueError:
@@ -203,11 +209,15 @@ def _homes() -> dict[str, str]:
             for field in dataclasses.fields(cls)}
 
 
-def _take_auto_timestep(table: Any) -> tuple[Any, bool]:
+def _take_auto_timestep(table: Any, complaints: Complaints) -> tuple[Any, bool]:
     """Return the [sim] table without ``timestep = "auto"``, and whether it was there."""
-    if isinstance(table, dict) and table.get("timestep") == AUTO:
-        return {key: value for key, value in table.items() if key != "timestep"}, True
-    return table, False
+    found = table.get("timestep") if isinstance(table, dict) else None
+    if not isinstance(found, str):
+        return table, False
+    if found != AUTO:
+        complaints.add("sim.timestep", f"found {shown(found)}, but it must be a number of seconds "
+                                       f"or \"{AUTO}\", the largest stable power of two")
+    return {key: value for key, value in table.items() if key != "timestep"}, True
 
 
 def _read_list(
@@ -243,12 +253,14 @@ def _read_materials(
     return materials, looks
 
 
-def _read_span(span: Span | None, path: Path, complaints: Complaints) -> tuple[str, int, int]:
+def _read_span(
+    span: Span | None, table: Mapping[str, Any], path: Path, complaints: Complaints
+) -> tuple[str, int, int]:
     if span is None:
         return "", 0, 0
-    name = span.name or path.stem
+    name = span.name if "name" in table else path.stem
     if not is_plain_word(name):
-        origin = "" if span.name else " (the file's name; give [shot] name instead)"
+        origin = "" if "name" in table else " (the file's name; give [shot] name instead)"
         complaints.add("shot.name", _word_advice(name) + origin)
     try:
         return name, *parse_span(span.frames)
@@ -297,13 +309,15 @@ def _check_directions(
     if camera is not None:
         view = np.subtract(camera.target, camera.position)
         if not np.any(view):
-            complaints.add("camera.target", "is the camera's own position; move one of them")
+            complaints.add("camera.target", f"found {list(camera.target)}, which is the camera's "
+                                            "own position; move one of them")
         elif np.linalg.norm(np.cross(view, camera.up)) <= (
                 1e-6 * np.linalg.norm(view) * np.linalg.norm(camera.up)):
             complaints.add("camera.up", f"found {list(camera.up)}, which is zero or along the line "
                                         "of sight; give a direction across it")
-    if light is not None and not any(light.key_direction):
-        complaints.add("light.key_direction", "is zero; give the direction toward the light")
+    if light is not None and math.hypot(*light.key_direction) < SHORTEST_DIRECTION:
+        complaints.add("light.key_direction", f"found {list(light.key_direction)}, which is zero "
+                                              "or too short; give the direction toward the light")
 
 
 def _check_controls(lists: Mapping[str, tuple[Any, ...]], complaints: Complaints) -> None:

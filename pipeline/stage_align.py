@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vfx.pipeline.cache import is_intact, locked, read_npz, write_npz
-from vfx.pipeline.errors import PipelineError
+from vfx.pipeline.cache import FINGERPRINT, is_whole, locked, read_npz, write_npz
+from vfx.pipeline.errors import DamagedFile, MissingInput, PipelineError
 
 if TYPE_CHECKING:
     from vfx.geometry.handoff import Lineage, Solid
     from vfx.pipeline.job import Job
 
 LINEAGE_FILE = "lineage.npz"
-LOCK_FILE = "lineage.lock"
+LOCK_FILE = ".lineage.lock"
 _MOTION_FRAMES_KEPT = 8
 
 
@@ -26,6 +27,7 @@ def align_fragments(job: Job) -> None:
 
     frames = job.todo()
     if not frames:
+        _mend_lineage(job)
         return
     solid = Solid.from_arrays(job.read("geometry", job.shot.first_frame))
     density = np.array([job.shot.materials[body.material].density for body in job.shot.bodies])
@@ -65,10 +67,25 @@ def _lineage_through(job: Job, solid: Solid, last: int) -> Lineage:
         broken = ((frame, job.read("sim", frame, ["broken_edge"])["broken_edge"])
                   for frame in range(job.shot.first_frame, last + 1))
         lineage = build_lineage(solid, broken, job.shot.first_frame)
-        published = write_npz(path, lineage.to_arrays())
-        job.work.record(job.stage, path, str(job.work.fingerprint(job.stage, last)), published,
-                        job.device.description)
+        fingerprint = str(job.work.fingerprint(job.stage, last))
+        published = write_npz(path, {**lineage.to_arrays(), FINGERPRINT: np.array(fingerprint)})
+        job.work.record(job.stage, path, fingerprint, published, job.device.description)
     return lineage
+
+
+def damaged_lineage(folder: Path) -> list[Path]:
+    """Return the lineage file of an align folder if it is there but not whole."""
+    path = folder / LINEAGE_FILE
+    return [path] if path.exists() and not is_whole(path) else []
+
+
+def _mend_lineage(job: Job) -> None:
+    """Make a damaged lineage again though no frame is missing: later frames build on it."""
+    from vfx.geometry.handoff import Solid
+
+    if damaged_lineage(job.work.folder_of(job.stage)):
+        solid = Solid.from_arrays(job.read("geometry", job.shot.first_frame))
+        _lineage_through(job, solid, job.frames[-1])
 
 
 def _read_lineage(job: Job) -> Lineage | None:
@@ -76,10 +93,15 @@ def _read_lineage(job: Job) -> Lineage | None:
     from vfx.geometry.handoff import Lineage
 
     path = job.work.folder_of(job.stage) / LINEAGE_FILE
-    entry = job.work.manifest(job.stage).files.get(LINEAGE_FILE)
-    if entry is None or not is_intact(path, entry.published):
+    try:
+        arrays = read_npz(path)
+        lineage = Lineage.from_arrays(arrays)
+    except MissingInput:
         return None
-    lineage = Lineage.from_arrays(read_npz(path))
-    if entry.fingerprint != job.work.fingerprint(job.stage, lineage.last_frame):
+    except (DamagedFile, KeyError):
+        job.progress.say(f"{job.stage.name}: {path} is damaged and will be made again")
+        return None
+    carried = str(arrays.get(FINGERPRINT, ""))
+    if carried != job.work.fingerprint(job.stage, lineage.last_frame):
         return None
     return lineage

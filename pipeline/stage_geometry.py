@@ -17,11 +17,11 @@ def build_geometry(job: Job) -> None:
     frame = job.shot.first_frame
     if not job.todo():
         return
-    job.progress.update(frame, 0.0)
+    job.progress.update(None, 0.0)
     try:
         solid = build_solid(job.shot.bodies)
     except ValueError as error:
         raise ShotError(f"{job.shot.path}: {error}") from None
     job.publish(frame, solid.to_arrays())
-    job.progress.update(frame, 1.0)
+    job.progress.update(None, 1.0)
     job.finish({})

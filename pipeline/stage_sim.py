@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vfx.pipeline.cache import locked
-from vfx.pipeline.checkpoint import CheckpointPair
+from vfx.pipeline.checkpoint import FILES, CheckpointPair, damaged_checkpoints
 from vfx.pipeline.diagnostics import DiagnosticsTable
 from vfx.pipeline.errors import FrameFailed, ShotError
-from vfx.pipeline.frames import format_frames
+from vfx.pipeline.frames import frames_text
 from vfx.pipeline.manifest import State
 from vfx.pipeline.plots import write_diagnostics_plot
 from vfx.pipeline.progress import Pace
@@ -24,7 +24,7 @@ from vfx.pipeline.quantities import as_count, as_time
 if TYPE_CHECKING:
     from vfx.pipeline.job import Job
 
-LOCK_FILE = "sim.lock"
+LOCK_FILE = ".sim.lock"
 PLOT_FILE = "diagnostics.png"
 _CHUNK_SECONDS = 0.5
 _CHECKPOINT_SHARE = 0.02                 # of the time may go into writing checkpoints
@@ -44,10 +44,19 @@ def simulate(job: Job) -> None:
         if missing:
             _Run(job, missing).go()
             job.finish({})
+            return
+        for path in damaged_checkpoints(folder):
+            path.unlink(missing_ok=True)
+            job.progress.say(f"sim: {path} is damaged and removed; all frames asked for are done, "
+                             "more would start from the other checkpoint or the first frame")
 
 
-def _drop_stale(job: Job) -> None:
-    """Remove frames and checkpoints made from other inputs; if forced, those to be remade too."""
+def doomed_files(job: Job) -> tuple[list[int], set[str]]:
+    """Return the frames made from other inputs, and all files that a run removes first.
+
+    Those are the stale ones, whatever frames are asked for, and, if forced, those to be remade;
+    the checkpoints go with them.
+    """
     wanted = job.work.fingerprint(job.stage, job.shot.first_frame)
     states = job.work.states(job.stage, job.shot.frames)
     stale = [frame for frame, state in states.items() if state is State.STALE]
@@ -55,13 +64,18 @@ def _drop_stale(job: Job) -> None:
     doomed = {job.work.path(job.stage, frame).name for frame in (*stale, *forced)}
     doomed |= {name for name, entry in job.work.manifest(job.stage).files.items()
                if entry.fingerprint != wanted}
-    if not doomed:
-        return
+    folder = job.work.folder_of(job.stage)
+    return stale, {name for name in doomed | set(FILES if doomed else ())
+                   if (folder / name).exists()}
+
+
+def _drop_stale(job: Job) -> None:
+    """Remove frames and checkpoints made from other inputs; if forced, those to be remade too."""
+    stale, doomed = doomed_files(job)
     if stale and not job.force:
-        job.progress.say(f"sim: frames {format_frames(stale)} were made from other settings; "
-                         "they are removed")
-    job.work.forget(job.stage, doomed)
-    CheckpointPair(job.work.folder_of(job.stage), str(wanted)).remove()
+        job.progress.say(f"sim: removing {frames_text(stale)}, made from other settings")
+    if doomed:
+        job.work.forget(job.stage, doomed)
 
 
 class _Run:
@@ -123,14 +137,19 @@ class _Run:
         for path in self._checkpoints.damaged:
             self._job.progress.say(f"sim: {path} is damaged; going on without it")
         if checkpoint is None:
+            if self._checkpoints.damaged or min(self._missing) > shot.first_frame:
+                self._job.progress.say(f"sim: there is no checkpoint to go on from; starting "
+                                       f"again at step 0, frame {shot.first_frame}")
             self._diagnostics.keep_until(-1)
             self._sample()
             return shot.first_frame
         self._simulation.restore(checkpoint.state)
         self._diagnostics.keep_until(checkpoint.step)
-        frame = shot.first_frame + -(-checkpoint.step // shot.steps_per_frame)
+        done, within = divmod(checkpoint.step, shot.steps_per_frame)
+        frame = shot.first_frame + done + (1 if within else 0)
+        place = f"before frame {frame}" if within else f"which is frame {frame}"
         self._job.progress.say(f"sim: going on from a checkpoint at step {checkpoint.step}, "
-                               f"before frame {frame}")
+                               f"{place}")
         return frame
 
     def _advance_to(self, step: int) -> None:
@@ -217,4 +236,5 @@ class _Run:
         """Say what there is of a run that ended before ``frame``."""
         if frame == self._job.shot.first_frame:
             return "no frame was made"
-        return f"frames {format_frames(range(self._job.shot.first_frame, frame))} are kept"
+        kept = range(self._job.shot.first_frame, frame)
+        return f"{frames_text(kept)} {'is' if len(kept) == 1 else 'are'} kept"

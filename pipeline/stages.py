@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vfx.pipeline.cache import read_fingerprint
 from vfx.pipeline.stage_align import align_fragments
 from vfx.pipeline.stage_geometry import build_geometry
 from vfx.pipeline.stage_render import read_config_hash, render_frames
@@ -28,7 +29,7 @@ class Stage:
     """A step of the pipeline: a function, what it takes, and the files it gives.
 
     ``file_name`` has ``{frame}`` if there is one file a frame. ``recognise`` returns the
-    fingerprint a file carries in itself, if it does.
+    fingerprint a file carries in itself, having read it whole.
     """
 
     name: str
@@ -37,7 +38,7 @@ class Stage:
     takes: tuple[str, ...]
     gives: str
     file_name: str
-    recognise: Callable[[Path], str] | None = None
+    recognise: Callable[[Path], str] = read_fingerprint
 
     @property
     def is_per_frame(self) -> bool:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vfx.pipeline.cache import Published, is_intact
+from vfx.pipeline.cache import Published, file_hash, is_intact
 from vfx.pipeline.density import load_density
 from vfx.pipeline.errors import DamagedFile, MissingInput, ShotError
 from vfx.pipeline.manifest import Entry, Manifest, State, read_manifest, update_manifest
@@ -36,6 +36,9 @@ class Work:
         self.folder = folder
         self._manifests: dict[str, Manifest] = {}
         self._intact: dict[Path, tuple[tuple[int, ...], str]] = {}
+        self._carried: dict[Path, tuple[tuple[int, ...], str | None]] = {}
+        self._adopted: dict[str, dict[str, Entry]] = {}
+        self._listing: dict[str, frozenset[str]] = {}
         self._history: dict[int, str] = {}
         self._environment: npt.NDArray[np.float32] | None = None
         self._densities: dict[str, npt.NDArray[np.float32]] | None = None
@@ -68,20 +71,15 @@ class Work:
     def state(self, stage: Stage, frame: int) -> State:
         """Return the state of one result; read the whole file once in this object's life."""
         path = self.path(stage, frame)
-        if not path.exists():
+        if not self._is_there(stage, path):
             return State.MISSING
         wanted = self.fingerprint(stage, frame)
-        entry = self.manifest(stage).files.get(path.name)
         if wanted is None:
             return State.STALE
-        if entry is not None and entry.fingerprint == wanted:
+        entry = self._entry(stage, path, wanted)
+        if entry is not None:
             return State.DONE if self._is_intact(path, entry) else State.DAMAGED
-        if stage.recognise is None:
-            return State.STALE
-        try:
-            return State.DONE if stage.recognise(path) == wanted else State.STALE
-        except DamagedFile:
-            return State.DAMAGED
+        return State.DAMAGED if self._carried_fingerprint(stage, path) is None else State.STALE
 
     def states(self, stage: Stage, frames: Iterable[int]) -> dict[int, State]:
         """Return the states of a stage's results by frame (of its one result: by the first)."""
@@ -97,6 +95,7 @@ class Work:
             self.folder_of(stage), stage.name, stage.version,
             lambda files: files.__setitem__(path.name, entry))
         self._intact[path] = (_stamp(path), published.hash)
+        self._listing.pop(stage.name, None)
         self._history.clear()
 
     def forget(self, stage: Stage, names: Iterable[str] | None = None) -> None:
@@ -112,12 +111,34 @@ class Work:
         for name in doomed:
             if Path(name).name == name:
                 (self.folder_of(stage) / name).unlink(missing_ok=True)
+        self._listing.pop(stage.name, None)
         self._history.clear()
 
     def refresh(self) -> None:
-        """Read the manifests anew: another process may have added to them."""
+        """Look at manifests and folders anew: another process may have added to them."""
         self._manifests.clear()
+        self._listing.clear()
         self._history.clear()
+
+    def mend_manifest(self, stage: Stage) -> str | None:
+        """List files of a stage that were known only by the fingerprint they carry.
+
+        Returns a sentence if the manifest was lost, or None.
+        """
+        fault = self.manifest(stage).fault
+        if fault:
+            self.states(stage, self.shot.frames)
+        adopted = self._adopted.pop(stage.name, {})
+        if not adopted and fault != "damaged":
+            return None
+        self._manifests[stage.name] = update_manifest(
+            self.folder_of(stage), stage.name, stage.version,
+            lambda files: files.update(adopted))
+        self._history.clear()
+        if not fault:
+            return None
+        return (f"{stage.name}: its manifest is {fault}; {len(adopted)} file(s) that carry the "
+                "right fingerprint are listed again")
 
     def environment(self) -> npt.NDArray[np.float32]:
         """Return the environment's radiance (h, w, 3); raise ShotError or MissingInput."""
@@ -130,7 +151,11 @@ class Work:
             try:
                 if not is_plain_word(name) and (
                         "\0" in name or (candidate.exists() and not candidate.is_file())):
-                    raise ShotError(f"{where}, which is no file; give a name or an EXR/HDR file")
+                    kind = "no regular file"
+                    if "\0" not in name and candidate.is_dir():
+                        kind = "a folder"
+                    raise ShotError(f"{where}, which is {kind}; give the name of a built-in "
+                                    "environment or an EXR or HDR file")
                 self._environment = load_environment(name, self.shot.folder)
             except FileNotFoundError as error:
                 raise MissingInput(f"{where}; {error}") from None
@@ -166,23 +191,61 @@ class Work:
 
     def _result_hash(self, stage: Stage, frame: int) -> str | None:
         """Return the hash of an upstream result that is listed as made from present inputs."""
-        entry = self.manifest(stage).files.get(self.path(stage, frame).name)
-        if entry is None or entry.fingerprint != self.fingerprint(stage, frame):
+        wanted = self.fingerprint(stage, frame)
+        if wanted is None:
             return None
-        return entry.published.hash
+        entry = self._entry(stage, self.path(stage, frame), wanted)
+        return None if entry is None else entry.published.hash
 
     def _history_hash(self, frame: int) -> str | None:
         """Return the hash of all motion up to a frame: pieces carry on what their parents did."""
         if not self._history:
             digest = hashlib.blake2b(digest_size=20)
-            wanted = self.fingerprint(STAGE["sim"], self.shot.first_frame)
-            for past in self.shot.frames:
-                entry = self.manifest(STAGE["sim"]).files.get(self.path(STAGE["sim"], past).name)
-                if entry is None or entry.fingerprint != wanted:
+            sim = STAGE["sim"]
+            wanted = self.fingerprint(sim, self.shot.first_frame)
+            for past in self.shot.frames if wanted is not None else ():
+                entry = self._entry(sim, self.path(sim, past), str(wanted))
+                if entry is None:
                     break
                 digest.update(entry.published.hash.encode())
                 self._history[past] = digest.copy().hexdigest()
         return self._history.get(frame)
+
+    def _is_there(self, stage: Stage, path: Path) -> bool:
+        """Whether a result exists, reading its folder once rather than asking for each frame."""
+        if stage.name not in self._listing:
+            try:
+                self._listing[stage.name] = frozenset(os.listdir(path.parent))
+            except OSError:
+                self._listing[stage.name] = frozenset()
+        return path.name in self._listing[stage.name]
+
+    def _entry(self, stage: Stage, path: Path, wanted: str) -> Entry | None:
+        """Return the entry of a file made from just ``wanted``, listed or carried by itself."""
+        files = self.manifest(stage).files
+        entry = files.get(path.name)
+        if entry is not None and entry.fingerprint == wanted:
+            return entry
+        if not self._is_there(stage, path) or self._carried_fingerprint(stage, path) != wanted:
+            return None
+        adopted = self._adopted.setdefault(stage.name, {})
+        entry = adopted.get(path.name)
+        if entry is None or entry.fingerprint != wanted or not self._is_intact(path, entry):
+            published = Published(file_hash(path), path.stat().st_size)
+            entry = adopted[path.name] = Entry(wanted, published, "unknown")
+            self._intact[path] = (_stamp(path), published.hash)
+        return entry
+
+    def _carried_fingerprint(self, stage: Stage, path: Path) -> str | None:
+        """Return the fingerprint in a file, "" if it has none, None if it is damaged."""
+        try:
+            stamp = _stamp(path)
+            if path not in self._carried or self._carried[path][0] != stamp:
+                self._carried[path] = (stamp, None)
+                self._carried[path] = (stamp, stage.recognise(path))
+        except (DamagedFile, MissingInput, OSError):
+            return None
+        return self._carried[path][1]
 
     @functools.cached_property
     def _environment_hash(self) -> str | None:

@@ -7,7 +7,12 @@ is the caller's business.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+import io
+import os
+import sys
+import threading
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +24,7 @@ from vfx.geometry.handoff import Array
 COLOR_SUFFIXES = frozenset("RGBA")
 #: The largest finite half: brighter pixels are clamped to it, for an infinity spreads in comp.
 HALF_MAX = 65504.0
+_SILENCE = threading.Lock()
 
 
 def write_exr(path: Path, channels: Mapping[str, Array], header: Mapping[str, Any]) -> None:
@@ -46,7 +52,7 @@ def read_exr(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
     if not Path(path).is_file():
         raise FileNotFoundError(f"{path}: the image does not exist")
     try:
-        with OpenEXR.File(str(path), separate_channels=True) as file:
+        with _silent(), OpenEXR.File(str(path), separate_channels=True) as file:
             channels = {name: np.array(channel.pixels)
                         for name, channel in file.channels().items()}
             header = dict(file.header())
@@ -55,4 +61,28 @@ def read_exr(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
         raise ValueError(f"{path}: the image cannot be read whole, it is truncated, damaged or "
                          f"no OpenEXR file ({reason}); make or copy it again") from None
     return channels, header
+
+
+@contextlib.contextmanager
+def _silent() -> Iterator[None]:
+    """Keep what the library itself prints about damaged files off both outputs.
+
+    It prints in Python and in C; both outputs belong to the whole process, so one thread at a
+    time turns them away.
+    """
+    with _SILENCE, contextlib.redirect_stdout(io.StringIO()):
+        sys.stderr.flush()
+        try:
+            kept = os.dup(2)
+        except OSError:            # there is none to turn away
+            yield
+            return
+        try:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, 2)
+            os.close(nowhere)
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
 

@@ -12,11 +12,16 @@ from vfx.geometry.schema import setting
 class Camera:
     """A perspective camera."""
 
-    position: Vector = setting((0.0, 0.12, 0.4), "Where the camera stands.", unit="m")
-    target: Vector = setting((0.0, 0.06, 0.0), "The point it looks at.", unit="m")
-    up: Vector = setting((0.0, 1.0, 0.0), "The direction that is up in the picture.")
-    focal_length: float = setting(50.0, "Focal length.", unit="mm", above=0.0)
-    film_width: float = setting(36.0, "Width of the film back.", unit="mm", above=0.0)
+    position: Vector = setting(
+        (0.0, 0.12, 0.4), "Where the camera stands.", unit="m", at_least=-1e7, at_most=1e7)
+    target: Vector = setting(
+        (0.0, 0.06, 0.0), "The point it looks at.", unit="m", at_least=-1e7, at_most=1e7)
+    up: Vector = setting(
+        (0.0, 1.0, 0.0), "The direction that is up in the picture.", at_least=-1e7, at_most=1e7)
+    focal_length: float = setting(
+        50.0, "Focal length.", unit="mm", at_least=1e-2, at_most=1e5)
+    film_width: float = setting(
+        36.0, "Width of the film back.", unit="mm", at_least=1e-2, at_most=1e5)
 
 
 @dataclass(frozen=True)
@@ -26,11 +31,15 @@ class Light:
     environment: str = setting(
         "studio", "Environment: the name of a built-in one, or an equirectangular EXR/HDR file "
         "relative to the shot file.")
-    environment_rotation: float = setting(0.0, "Turn of the environment about y.", unit="degrees")
-    exposure: float = setting(0.0, "Exposure of the picture.", unit="stops")
-    key_direction: Vector = setting((-0.5, 1.0, 0.6), "Direction toward the key light.")
+    environment_rotation: float = setting(
+        0.0, "Turn of the environment about y.", unit="degrees", at_least=-1e6, at_most=1e6)
+    exposure: float = setting(
+        0.0, "Exposure of the picture.", unit="stops", at_least=-40.0, at_most=40.0)
+    key_direction: Vector = setting(
+        (-0.5, 1.0, 0.6), "Direction toward the key light.", at_least=-1e7, at_most=1e7)
     key_color: Vector = setting(
-        (4.6, 4.2, 3.65), "Irradiance of the key light, linear RGB.", at_least=0.0)
+        (4.6, 4.2, 3.65), "Irradiance of the key light, linear RGB.",
+        at_least=0.0, at_most=1e9)
     key_angle: float = setting(
         2.0, "Angular radius of the key light; soft shadows.", unit="degrees",
         at_least=0.0, at_most=45.0)
@@ -57,7 +66,8 @@ class FloorLook:
     visible: bool = setting(True, "Whether the floor is in the picture.")
     albedo: Vector = setting(
         (0.090, 0.087, 0.085), "Colour, linear RGB.", at_least=0.0, at_most=1.0)
-    checker: float = setting(0.0, "Size of a checker pattern; 0 for none.", unit="m", at_least=0.0)
+    checker: float = setting(
+        0.0, "Size of a checker pattern; 0 for none.", unit="m", at_least=0.0, at_most=1e7)
     specular: float = setting(0.06, "Specular reflectance.", at_least=0.0, at_most=1.0)
     shininess: float = setting(500.0, "Blinn-Phong exponent.", at_least=1.0, at_most=1e5)
 

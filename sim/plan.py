@@ -89,8 +89,8 @@ class Plan:
         if timestep <= self.stable_step:
             return None
         cause = min(self.step_limits, key=lambda name: self.step_limits[name])
-        return (f"{timestep:.4g} s is above the stable step {self.stable_step:.4g} s, which "
-                f"{cause} sets; use timestep = {self.auto_step!r} or timestep = \"auto\", or "
+        return (f"{timestep:.4g} s is above the stable step {self.stable_step:.4g} s, set by "
+                f"{cause}; use timestep = {self.auto_step!r} or timestep = \"auto\", or "
                 "soften what sets it")
 
 

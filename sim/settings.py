@@ -10,29 +10,37 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from vfx.geometry.bodies import Vector
+from vfx.geometry.bodies import PLACE, SIZE, SPEED, TURN, Vector
 from vfx.geometry.schema import REQUIRED, setting
 
 #: A time [s] and a place [m] at that time.
 Key = tuple[float, float, float, float]
 #: What is wrong with a section as a whole: (key, sentence).
 Complaint = tuple[str, str]
+#: Directions shorter than this point nowhere.
+SHORTEST_DIRECTION = 1e-6
+#: Walks with all their branches end here, whatever the branching chance.
+MAX_SEGMENTS = 20_000
 
 
 @dataclass(frozen=True)
 class Material:
     """A brittle elastic material; its Poisson ratio is 1/4, as bond-based bodies have."""
 
-    density: float = setting(2200.0, "Mass density.", unit="kg/m^3", above=0.0)
-    bulk_modulus: float = setting(32.81e9, "Bulk modulus K.", unit="Pa", above=0.0)
+    density: float = setting(2200.0, "Mass density.", unit="kg/m^3", at_least=1e-3, at_most=1e6)
+    bulk_modulus: float = setting(
+        32.81e9, "Bulk modulus K.", unit="Pa", at_least=1.0, at_most=1e15)
     strain_limit: float = setting(
-        0.0, "Stretch at which a bond breaks; 0 derives it from fracture_energy.", at_least=0.0)
+        0.0, "Stretch at which a bond breaks; 0 derives it from fracture_energy.",
+        at_least=0.0, at_most=1e6)
     fracture_energy: float = setting(
-        10.0, "Energy G to open a crack; used where strain_limit is 0.", unit="J/m^2", above=0.0)
+        10.0, "Energy G to open a crack; used where strain_limit is 0.", unit="J/m^2",
+        at_least=1e-9, at_most=1e12)
     strain_scatter: float = setting(
         0.02, "Standard deviation of the strain limit, relative.", at_least=0.0, at_most=0.3)
     compression_strengthening: float = setting(
-        0.25, "alpha of levine-2014 eq. 5: how compression raises the limit.", at_least=0.0)
+        0.25, "alpha of levine-2014 eq. 5: how compression raises the limit.",
+        at_least=0.0, at_most=1e6)
 
 
 @dataclass(frozen=True)
@@ -41,13 +49,15 @@ class Solver:
 
     horizon: float = setting(
         3.0, "Horizon delta in units of lambda: reach of the bonds.", at_least=1.0, at_most=8.0)
-    timestep: float = setting(2.0**-23, "Time step.", unit="s", above=0.0)
-    gravity: Vector = setting((0.0, -9.81, 0.0), "Gravity.", unit="m/s^2")
+    timestep: float = setting(2.0**-23, "Time step.", unit="s", at_least=1e-21, at_most=1e3)
+    gravity: Vector = setting(
+        (0.0, -9.81, 0.0), "Gravity.", unit="m/s^2", at_least=-1e6, at_most=1e6)
     contact_stiffness: float = setting(
-        1e8, "K_c of levine-2014 eq. 6; 0 turns contact off.", unit="Pa", at_least=0.0)
+        1e8, "K_c of levine-2014 eq. 6; 0 turns contact off.", unit="Pa",
+        at_least=0.0, at_most=1e18)
     damping: float = setting(
         0.0, "Rate at which the velocity of every particle decays; 0 for none.", unit="1/s",
-        at_least=0.0)
+        at_least=0.0, at_most=1e18)
     calibrate: bool = setting(
         False, "Scale the bond stiffness so that an interior particle has exactly K.")
     edge_volume: str = setting(
@@ -67,10 +77,10 @@ class Floor:
     """A horizontal plane that elements bounce off."""
 
     enabled: bool = setting(True, "Whether there is a floor (for the sim and in the picture).")
-    height: float = setting(0.0, "Height y of the floor.", unit="m")
+    height: float = setting(0.0, "Height y of the floor.", **PLACE)
     restitution: float = setting(
         0.99, "Part of the normal speed kept by a bounce.", at_least=0.0, at_most=1.0)
-    friction: float = setting(0.0, "Coulomb friction of the bounce.", at_least=0.0)
+    friction: float = setting(0.0, "Coulomb friction of the bounce.", at_least=0.0, at_most=1e3)
 
 
 @dataclass(frozen=True)
@@ -82,14 +92,15 @@ class Projectile:
     it pushes, which is then straight away from its centre, and bounces off floor and colliders.
     """
 
-    radius: float = setting(0.01, "Radius r.", unit="m", above=0.0)
-    position: Vector = setting(REQUIRED, "Centre at the first frame.", unit="m")
-    velocity: Vector = setting(REQUIRED, "Velocity at the first frame.", unit="m/s")
+    radius: float = setting(0.01, "Radius r.", **SIZE)
+    position: Vector = setting(REQUIRED, "Centre at the first frame.", **PLACE)
+    velocity: Vector = setting(REQUIRED, "Velocity at the first frame.", **SPEED)
     stiffness: float = setting(
         1e15, "K_S of levine-2014 eq. 7, taken as a body-force density.",
-        unit="N/m^5", at_least=0.0)
+        unit="N/m^5", at_least=0.0, at_most=1e24)
     mass: float = setting(
-        0.0, "Mass; 0 is infinite: nothing slows the ball.", unit="kg", at_least=0.0)
+        0.0, "Mass; 0 is infinite: nothing slows the ball.", unit="kg",
+        at_least=0.0, at_most=1e18)
     falls: bool = setting(False, "Whether gravity acts on it; needs a mass.")
 
     def complaints(self) -> Iterator[Complaint]:
@@ -104,24 +115,27 @@ class Collider:
 
     shape: str = setting("plane", "What it is.", choices=("plane", "sphere", "box"))
     position: Vector = setting(
-        (0.0, 0.0, 0.0), "Its centre, or a point of the plane; keys replace it.", unit="m")
+        (0.0, 0.0, 0.0), "Its centre, or a point of the plane; keys replace it.", **PLACE)
     normal: Vector = setting(
-        (0.0, 1.0, 0.0), "Of a plane: the direction toward its free side.")
-    radius: float = setting(0.05, "Of a sphere: its radius.", unit="m", above=0.0)
-    size: Vector = setting((0.1, 0.1, 0.1), "Of a box: its edges.", unit="m", above=0.0)
+        (0.0, 1.0, 0.0), "Of a plane: the direction toward its free side.",
+        at_least=-1e7, at_most=1e7)
+    radius: float = setting(0.05, "Of a sphere: its radius.", **SIZE)
+    size: Vector = setting((0.1, 0.1, 0.1), "Of a box: its edges.", **SIZE)
     rotation: Vector = setting(
-        (0.0, 0.0, 0.0), "Of a box: rotation about x, then y, then z.", unit="degrees")
+        (0.0, 0.0, 0.0), "Of a box: rotation about x, then y, then z.", **TURN)
     restitution: float = setting(
         0.99, "Part of the normal speed kept by a bounce.", at_least=0.0, at_most=1.0)
-    friction: float = setting(0.0, "Coulomb friction of the bounce.", at_least=0.0)
+    friction: float = setting(0.0, "Coulomb friction of the bounce.", at_least=0.0, at_most=1e3)
     keys: tuple[Key, ...] = setting(
         (), "Where it is when: [time, x, y, z] each, straight and even in between, at rest "
-        "before the first and after the last; none for a collider at rest.", unit="s and m")
+        "before the first and after the last; none for a collider at rest.",
+        unit="s and m", at_least=-1e7, at_most=1e7)
 
     def complaints(self) -> Iterator[Complaint]:
         """Yield what is wrong with the section as a whole."""
-        if self.shape == "plane" and not any(self.normal):
-            yield "normal", "is zero; give the direction toward the free side"
+        if self.shape == "plane" and math.hypot(*self.normal) < SHORTEST_DIRECTION:
+            yield "normal", (f"found {list(self.normal)}, which is zero or too short; give the "
+                             "direction toward the free side")
         for before, after in zip(self.keys, self.keys[1:], strict=False):
             if after[0] <= before[0]:
                 yield "keys", (f"the time {after[0]:g} s stands after {before[0]:g} s; "
@@ -134,17 +148,18 @@ class Region:
 
     body: str = setting("", "The body it is a part of; all bodies if left out.")
     shape: str = setting("box", "What it is.", choices=("box", "sphere"))
-    center: Vector = setting((0.0, 0.0, 0.0), "Its centre.", unit="m")
-    size: Vector = setting((0.01, 0.01, 0.01), "Of a box: its edges.", unit="m", above=0.0)
+    center: Vector = setting((0.0, 0.0, 0.0), "Its centre.", **PLACE)
+    size: Vector = setting((0.01, 0.01, 0.01), "Of a box: its edges.", **SIZE)
     rotation: Vector = setting(
-        (0.0, 0.0, 0.0), "Of a box: rotation about x, then y, then z.", unit="degrees")
-    radius: float = setting(0.01, "Of a sphere: its radius.", unit="m", above=0.0)
+        (0.0, 0.0, 0.0), "Of a box: rotation about x, then y, then z.", **TURN)
+    radius: float = setting(0.01, "Of a sphere: its radius.", **SIZE)
     fixed: bool = setting(False, "Whether its elements stay where they are.")
     velocity: Vector = setting(
         (0.0, 0.0, 0.0), "The velocity at which its elements are driven; zero does not drive "
-        "them.", unit="m/s")
+        "them.", **SPEED)
     until: float = setting(
-        0.0, "When a fixed or driven region is let go; 0 for never.", unit="s", at_least=0.0)
+        0.0, "When a fixed or driven region is let go; 0 for never.", unit="s",
+        at_least=0.0, at_most=1e9)
     strain_factor: float = setting(
         1.0, "Factor of the strain limit of its elements.", at_least=0.0, at_most=1e6)
 
@@ -166,56 +181,64 @@ class Weakening:
     """Where cracks run first: paths that bonds cross, and places of a lower strain limit."""
 
     paths: int = setting(0, "Number of random walks; 0 for none.", at_least=0, at_most=10_000)
-    origin: Vector = setting((0.0, 0.0, 0.0), "Where the walks start.", unit="m")
+    origin: Vector = setting((0.0, 0.0, 0.0), "Where the walks start.", **PLACE)
     normal: Vector = setting(
         (0.0, 0.0, 1.0), "Walks run perpendicular to this direction; walks and polylines cut "
-        "along it.")
-    length: float = setting(0.1, "Length of a walk.", unit="m", above=0.0)
-    step: float = setting(4e-3, "Length of one stride.", unit="m", above=0.0)
+        "along it.", at_least=-1e7, at_most=1e7)
+    length: float = setting(0.1, "Length of a walk.", **SIZE)
+    step: float = setting(4e-3, "Length of one stride.", **SIZE)
     wander: float = setting(
         25.0, "Standard deviation of a stride's turn.", unit="degrees", at_least=0.0, at_most=180.0)
     branching: float = setting(
         0.05, "Chance a stride starts a branch.", at_least=0.0, at_most=1.0)
     seed: int = setting(1, "Seed of the walks.", at_least=0, at_most=2**31 - 1)
     polylines: tuple[tuple[Vector, ...], ...] = setting(
-        (), "Paths of your own: lists of points, projected along the normal.", unit="m")
+        (), "Paths of your own: lists of points, projected along the normal.", **PLACE)
     points: tuple[Vector, ...] = setting(
-        (), "Points around which the strain limit falls, to weak_factor at the point.", unit="m")
-    radius: float = setting(0.01, "How far a point reaches.", unit="m", above=0.0)
+        (), "Points around which the strain limit falls, to weak_factor at the point.", **PLACE)
+    radius: float = setting(0.01, "How far a point reaches.", **SIZE)
     image: str = setting(
         "", "A grey picture, PNG or EXR, relative to the shot file: the darker, the weaker; "
         "black is weak_factor, white leaves the limit. Values are taken as they are stored.")
     image_origin: Vector = setting(
-        (0.0, 0.0, 0.0), "Lower left corner of the picture.", unit="m")
+        (0.0, 0.0, 0.0), "Lower left corner of the picture.", **PLACE)
     image_u: Vector = setting(
-        (0.1, 0.0, 0.0), "From there along its lower edge to the right.", unit="m")
+        (0.1, 0.0, 0.0), "From there along its lower edge to the right.", **PLACE)
     image_v: Vector = setting(
         (0.0, 0.1, 0.0), "From there along its left edge to the top; the picture acts along the "
-        "direction across both.", unit="m")
+        "direction across both.", **PLACE)
 
     def complaints(self) -> Iterator[Complaint]:
         """Yield what is wrong with the section as a whole."""
-        if not any(self.normal):
-            yield "normal", "is zero; give a direction"
+        if math.hypot(*self.normal) < SHORTEST_DIRECTION:
+            yield "normal", (f"found {list(self.normal)}, which is zero or too short; give a "
+                             "direction, like [0, 0, 1]")
+        if (strides := self.paths * self.length / self.step) > MAX_SEGMENTS:
+            yield "step", (
+                f"found {self.step:g} m, which makes {strides:.0f} strides of {self.paths} walks "
+                f"{self.length:g} m long, but at most {MAX_SEGMENTS} are taken; a step of about "
+                "the bodies' spacing is fine enough")
         for number, line in enumerate(self.polylines, 1):
             if len(line) < 2:
                 yield "polylines", f"number {number} has {len(line)} point(s); a path needs two"
         if self.image and is_flat(self.image_u, self.image_v):
-            yield "image_v", "is zero or along image_u; the two must span a rectangle"
+            yield "image_v", (f"found {list(self.image_v)}, which is zero or along image_u "
+                              f"{list(self.image_u)}; the two must span a rectangle")
 
 
 @dataclass(frozen=True)
 class Crack:
     """A cut there from the start: no bond crosses this rectangle, and none counts as broken."""
 
-    origin: Vector = setting(REQUIRED, "One corner, at rest.", unit="m")
-    u: Vector = setting(REQUIRED, "From there along one side.", unit="m")
-    v: Vector = setting(REQUIRED, "From there along the other.", unit="m")
+    origin: Vector = setting(REQUIRED, "One corner, at rest.", **PLACE)
+    u: Vector = setting(REQUIRED, "From there along one side.", **PLACE)
+    v: Vector = setting(REQUIRED, "From there along the other.", **PLACE)
 
     def complaints(self) -> Iterator[Complaint]:
         """Yield what is wrong with the section as a whole."""
         if is_flat(self.u, self.v):
-            yield "v", "is zero or along u; the two must span a rectangle"
+            yield "v", (f"found {list(self.v)}, which is zero or along u {list(self.u)}; the two "
+                        "must span a rectangle")
 
 
 def is_flat(u: Vector, v: Vector) -> bool:

@@ -11,10 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from vfx.geometry.handoff import Array, Solid
-from vfx.sim.settings import Weakening
-
-#: Walks with all their branches end here, whatever the branching chance.
-MAX_SEGMENTS = 20_000
+from vfx.sim.settings import MAX_SEGMENTS, Weakening
 
 
 def plane_axes(normal: Array) -> Array:

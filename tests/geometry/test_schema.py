@@ -89,4 +89,4 @@ def test_a_body_refuses_zero_cubes_and_negative_spacing():
     rules = {field.name: rule_of(field) for field in dataclasses.fields(Body)}
     assert rules["cells"].complaint((3, 0, 2)) == "must be at least 1"
     assert rules["cells"].complaint((1, 1, 1)) is None
-    assert rules["spacing"].complaint(-1e-3) == "must be above 0 m"
+    assert rules["spacing"].complaint(-1e-3) == "must be at least 1e-9 m"

@@ -48,6 +48,10 @@ def solid_bytes(bodies):
     return 100 * sum(body.cells[0] * body.cells[1] * body.cells[2] for body in bodies)
 
 
+def lowest_point(body):
+    return body.center[1] - body.spacing * body.cells[1] / 2
+
+
 def grid_faces(solid):
     return None
 
@@ -189,7 +193,8 @@ def read_exr(path):
 
 MODULES = {
     "vfx.device": ("open_device", "DeviceError", "Device"),
-    "vfx.geometry.grid": ("check_bodies", "solid_bytes", "build_solid", "grid_faces"),
+    "vfx.geometry.grid": ("check_bodies", "solid_bytes", "build_solid", "grid_faces",
+                          "lowest_point"),
     "vfx.geometry.lineage": ("build_lineage", "count_fragments"),
     "vfx.geometry.align": ("align_frame",),
     "vfx.sim.pace": ("seconds_per_bond",),
@@ -216,6 +221,8 @@ density = 2200.0
 specular = 0.1
 [sim]
 seed = 1
+[floor]
+height = -1.0
 [camera]
 focal_length = 50.0
 [light]

@@ -19,16 +19,23 @@ TABLE = [
     ("density = 2200.0", "density = nan", 2, "must be a finite number"),
     ("seed = 1", "timestep = 1e-3", 2, "sim.timestep: 0.001 s is above the stable step"),
     ("seed = 1", "horizon = 0.9", 2, "must be at least 1"),
-    ("cells = [4, 2, 1]", "cells = [4, 2, 1]\nspacing = 1e-200", 2, "beyond any"),
+    ("cells = [4, 2, 1]", "cells = [4, 2, 1]\nspacing = 1e-200", 2, "at least 1e-9 m"),
     ("cells = [4, 2, 1]", "cells = [0, 2, 1]", 2, "bodies[1].cells: found [0, 2, 1]"),
-    ("cells = [4, 2, 1]", "cells = [100000, 100000, 100000]", 2, "100000.0 TB of memory, but"),
-    ("cells = [4, 2, 1]", "cells = [1000, 1000, 40]", 2, "GB of memory, but 10.0 GB"),
+    ("cells = [4, 2, 1]", "cells = [100000, 100000, 100000]", 3, "100000.0 TB of memory, but"),
+    ("cells = [4, 2, 1]", "cells = [1000, 1000, 40]", 3, "GB of memory, but 10.0 GB"),
     ("[light]", "[light]\nenvironment = 'none.exr'", 3, "light.environment: found 'none.exr'"),
     ("[light]", "[light]\nenvironment = 'short.exr'", 2, "truncated"),
-    ("[light]", "[light]\nenvironment = '/dev'", 2, "is no file"),
-    ("[light]", "[light]\nenvironment = \"a\\u0000b\"", 2, "is no file"),
+    ("[light]", "[light]\nenvironment = '/dev'", 2, "is a folder"),
+    ("[light]", "[light]\nenvironment = '/dev/null'", 2, "is no regular file"),
+    ("cells = [4, 2, 1]", "cells = [4, 2, 1]\ncenter = [0, -1, 0]", 2,
+     "body 'plate' has its lowest point at y = -1.001 m, below the floor at -1 m; raise it to "
+     "center = [0, -0.999, 0]"),
+    ("density = 2200.0", "density = 1e-300", 2, "must be at least 0.001 kg/m^3"),
+    ("density = 2200.0", "density = 1e300", 2, "must be at most 1e6 kg/m^3"),
+    ("1001-1006", "1001-9999999", 2, "that is 9998999 frames; a shot has at most 100000"),
+    ("[light]", "[light]\nenvironment = \"a\\u0000b\"", 2, "is no regular file"),
     ("[light]", f"[light]\nenvironment = '{300 * 'a'}'", 2, "too long"),
-    ("resolution = [8, 6]", "resolution = [30000, 30000]", 2, "render.resolution"),
+    ("resolution = [8, 6]", "resolution = [30000, 30000]", 3, "render.resolution"),
     ('name = "plate"\nframes', 'name = "../plate"\nframes', 2, "plain word"),
     ('frames = "1001-1006"', 'frames = "1001:1006"', 2, "shot.frames"),
     ("[shot]", "[shot", 2, "plate.toml:1: not valid TOML"),
@@ -60,11 +67,16 @@ def test_bad_shots_are_refused_before_anything_is_written(
     (["run", "plate.toml", "--frames", "900-1003"], 2, "outside the shot"),
     (["run", "plate.toml", "--frames", "1001:3"], 2, "':' means"),
     (["run", "plate.toml", "--frames", ""], 2, "cannot read"),
-    (["run", "absent.toml"], 2, "no such file"),
-    (["run", "."], 2, "is no file"),
+    (["run", "plate.toml", "--frames", "900-1003"], 2, "plate.toml: --frames: frames '900-1003': "
+     "900-1000 lie outside the shot, which has 1001-1006; ask for those"),
+    (["run", "absent.toml"], 3, "no such file"),
+    (["check", "absent.toml"], 3, "no such file"),
+    (["run", "."], 2, ".: is a folder; give a shot file"),
+    (["run", "/dev/null"], 2, "is no regular file"),
     (["run", "plate.toml", "--device", "cuda:0"], 3, "no NVIDIA GPU can be used here"),
     (["run", "plate.toml", "--device", "gpu"], 2, "auto, cpu, guard or cuda:N"),
-    (["run", "plate.toml", "--threads", "0"], 2, "threads"),
+    (["run", "plate.toml", "--threads", "0"], 2, "whole number from 1 to 9999"),
+    (["run", "plate.toml", "--threads", "x"], 2, "'x'; give a whole number"),
     (["run", "plate.toml", "--work", "plate.toml"], 3, "is a file"),
     (["run", "plate.toml", "--work", "plate.toml/a/b"], 3, "is a file"),
     (["run", "plate.toml", "--work", "/proc/none"], 3, "/proc/none"),
@@ -89,6 +101,24 @@ def test_a_disk_without_room_is_refused_before_anything_is_written(
     assert result.exit_code == 3
     assert "but 100 B is free" in result.stderr
     assert not Path("work").exists()
+    result = vfx("check", shot_file)
+    assert result.exit_code == 3
+    assert "but 100 B is free" in result.stderr
+    assert "all well" not in result.output
+
+
+def test_check_asks_for_room_only_for_what_is_still_to_come(
+    shot_file: Path, vfx, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vfx("run", shot_file)
+    monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=100))
+    assert vfx("check", shot_file).exit_code == 0
+
+
+def test_a_body_may_touch_the_floor(shot_file: Path, vfx) -> None:
+    shot_file.write_text(SHOT.replace("cells = [4, 2, 1]",
+                                      "cells = [4, 2, 1]\ncenter = [0, -0.999, 0]"))
+    assert vfx("check", shot_file).exit_code == 0
 
 
 def test_a_disk_that_fills_up_ends_in_a_sentence(

@@ -154,7 +154,7 @@ for i in range(20):
 def test_a_damaged_manifest_lists_nothing(tmp_path: Path, text: str) -> None:
     (tmp_path / "manifest.json").write_text(text)
     manifest = read_manifest(tmp_path, "sim", 1)
-    assert (manifest.files, manifest.damaged) == ({}, True)
+    assert (manifest.files, manifest.fault) == ({}, "damaged")
     entry = Entry("f", Published("h", 3), "cpu")
     update_manifest(tmp_path, "sim", 1, lambda files: files.__setitem__("a", entry))
     assert read_manifest(tmp_path, "sim", 1).files == {"a": entry}

@@ -139,6 +139,19 @@ def test_dry_run_writes_nothing_and_shows_the_commands(shot_file: Path, vfx) -> 
     assert made() == {}
 
 
+def test_dry_run_lists_what_would_be_removed(shot_file: Path, vfx) -> None:
+    vfx("run", shot_file)
+    shot_file.write_text(SHOT.replace("2200.0", "2300.0"))
+    before = contents(Path("work"))
+    result = vfx("stage", "sim", shot_file, "--dry-run", "--frames", "1001-1002")
+    shown = {line.strip() for line in result.output.splitlines()}
+    assert contents(Path("work")) == before
+    vfx("stage", "sim", shot_file, "--frames", "1001-1002")
+    left = contents(Path("work"))
+    gone = {f"work/{name}" for name in before if name not in left}
+    assert gone and gone <= shown
+
+
 @pytest.mark.parametrize("name, stage", [
     ("geometry/solid.npz", "geometry"), ("sim/frame.1004.npz", "sim"),
     ("align/frame.1004.npz", "align"), ("render/plate.1004.exr", "render")])
@@ -165,14 +178,71 @@ def test_a_damaged_file_is_noticed_said_and_remade(
     assert {name: after[name] for name in before} == before
 
 
-def test_a_damaged_manifest_is_said_and_its_stage_remade(shot_file: Path, vfx) -> None:
+@pytest.mark.parametrize("stage", ["geometry", "sim", "align", "render"])
+@pytest.mark.parametrize("frames", [(), ("--frames", "1002")])
+def test_a_damaged_manifest_is_said_and_listed_again_from_the_files(
+    shot_file: Path, vfx, stage: str, frames: tuple[str, ...]
+) -> None:
     vfx("run", shot_file)
     made()
-    (Path("work/plate/align/manifest.json")).write_text("{")
+    path = Path("work/plate") / stage / "manifest.json"
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    before = vfx("status", shot_file).output
+    assert f"{path}: damaged" in before
+    assert [row.split()[2:] for row in before.splitlines()[2:6]] == 4 * [["-", "-", "-"]]
+    result = vfx("run", shot_file, *frames)
+    assert result.exit_code == 0
+    assert f"{stage}: its manifest is damaged" in result.output
+    assert made() == {}
+    listed = json.loads(path.read_text())["files"]
+    results = {name: entry["hash"] for name, entry in json.loads(whole)["files"].items()
+               if name != "lineage.npz"}
+    assert {name: entry["hash"] for name, entry in listed.items()} == results
+    assert "damaged;" not in vfx("status", shot_file).output
+
+
+def test_without_its_manifest_a_damaged_frame_is_still_noticed(shot_file: Path, vfx) -> None:
+    vfx("run", shot_file)
+    made()
+    for stage, name in (("sim", "frame.1004.npz"), ("render", "plate.1002.exr")):
+        folder = Path("work/plate") / stage
+        (folder / "manifest.json").write_text("{")
+        (folder / name).write_bytes((folder / name).read_bytes()[:-60])
+    rows = [row.split() for row in vfx("status", shot_file).output.splitlines()[2:6]]
+    assert rows[1][1:] == ["1001-1003,1005-1006", "-", "1004", "-"]
     result = vfx("run", shot_file)
     assert result.exit_code == 0
-    assert "manifest is damaged" in result.output
-    assert made() == {"align": list(FRAMES)}
+    assert "sim/frame.1004.npz is damaged" in result.output
+    assert "other settings" not in result.output
+    assert made() == {"sim": [1004], "render": [1002]}
+
+
+def test_a_damaged_lineage_is_shown_said_and_made_again(shot_file: Path, vfx) -> None:
+    vfx("run", shot_file)
+    made()
+    path = Path("work/plate/align/lineage.npz")
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-40])
+    assert f"{path}: damaged" in vfx("status", shot_file).output
+    result = vfx("run", shot_file)
+    assert f"align: {path} is damaged and will be made again" in result.output
+    assert path.read_bytes() == whole
+    assert made() == {}
+    assert f"{path}: damaged" not in vfx("status", shot_file).output
+
+
+def test_a_frame_that_was_never_listed_is_known_by_what_it_carries(shot_file: Path, vfx) -> None:
+    """A run may be killed between the publishing of a file and its listing."""
+    vfx("run", shot_file)
+    made()
+    path = Path("work/plate/sim/manifest.json")
+    document = json.loads(path.read_text())
+    del document["files"]["frame.1005.npz"]
+    path.write_text(json.dumps(document))
+    assert vfx("run", shot_file).exit_code == 0
+    assert made() == {}
+    assert "frame.1005.npz" in json.loads(path.read_text())["files"]
 
 
 def test_a_frame_tells_by_its_own_header_that_it_is_done(shot_file: Path, vfx) -> None:

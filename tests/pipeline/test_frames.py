@@ -43,11 +43,17 @@ def test_malformed_ranges_say_how_to_write_them(text: str, word: str) -> None:
 def test_frames_outside_the_shot_are_refused() -> None:
     with pytest.raises(ShotError, match="1001-1048"):
         select_frames("1040-1060", 1001, 1048)
+    with pytest.raises(ShotError, match=r"'1-1100x10': 1-991x10, 1051-1091x10 lie outside"):
+        select_frames("1-1100x10", 1001, 1048)
+    with pytest.raises(ShotError, match="': 1000 lies outside"):
+        select_frames("1000-1003", 1001, 1048)
     assert select_frames("1048,1001-1003,1002", 1001, 1048) == [1001, 1002, 1003, 1048]
 
 
 def test_a_shot_is_one_range() -> None:
     assert parse_span("1001-1048") == (1001, 1048)
+    with pytest.raises(ShotError, match="at most 100000"):
+        parse_span("1001-9999999")
     for text in ("1-10x2", "1-3,5"):
         with pytest.raises(ShotError, match="one range"):
             parse_span(text)

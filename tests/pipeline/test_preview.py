@@ -73,3 +73,14 @@ def test_the_frames_of_a_log_are_flushed_lines(shot_file: Path) -> None:
         text=True, check=True, env={**os.environ, "OPENJD_SESSION": "1"}).stdout
     assert "sim 1006: 100% done" in output
     assert "openjd_progress: 100" in output
+
+
+def test_a_contact_sheet_leaves_no_large_hole() -> None:
+    from vfx.pipeline.preview import _columns
+
+    assert _columns(24) == 6
+    for count in range(1, 500):
+        columns = _columns(count)
+        rows = -(-count // columns)
+        assert columns * rows - count <= max(3, columns // 2), "a hole in the last row"
+        assert rows <= columns <= 3 * rows, "about square"

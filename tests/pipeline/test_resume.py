@@ -83,10 +83,12 @@ def test_a_damaged_checkpoint_is_said_and_done_without(
     for name in ("checkpoint.a.npz", "checkpoint.b.npz")[:n_damaged]:
         path = Path("parts/sim") / name
         path.write_bytes(path.read_bytes()[:-50])
+        assert f"{path}: damaged" in vfx("status", shot_file, "--work", "parts").output
     MADE.clear()
     result = vfx("stage", "sim", shot_file, "--work", "parts")
     assert result.exit_code == 0
     assert "is damaged; going on without it" in result.output
+    assert ("starting again at step 0, frame 1001" in result.output) == (n_damaged == 2)
     assert ("going on from a checkpoint" in result.output) == (n_damaged == 1)
     assert frames_of(Path("parts")) == frames_of(Path("whole"))
 
@@ -109,7 +111,7 @@ def test_other_settings_leave_no_frame_or_checkpoint_behind(shot_file: Path, vfx
     shot_file.write_text(changed)
     result = vfx("stage", "sim", shot_file, "--frames", "1001-1002")
     assert result.exit_code == 0
-    assert "1001-1006 were made from other settings" in result.output
+    assert "removing frames 1001-1006, made from other settings" in result.output
     assert sorted(path.name for path in Path("work/plate/sim").glob("frame.*")) == [
         "frame.1001.npz", "frame.1002.npz"]
     vfx("run", shot_file, "--work", "fresh")
@@ -135,6 +137,23 @@ def test_diagnostics_have_each_step_once_in_order(shot_file: Path, vfx) -> None:
     steps = [int(row.split(",")[0]) for row in rows[1:]]
     assert steps == sorted(set(steps))
     assert {0, 25, 50, 75, 100, 125} <= set(steps)
+
+
+def test_a_damaged_checkpoint_of_a_whole_run_is_said_and_removed(shot_file: Path, vfx) -> None:
+    vfx("run", shot_file)
+    path = next(Path("work/plate/sim").glob("checkpoint.?.npz"))
+    path.write_bytes(b"PK")
+    result = vfx("run", shot_file)
+    assert result.exit_code == 0
+    assert f"{path} is damaged and removed" in result.output
+    assert "damaged" not in vfx("run", shot_file).output
+
+
+@pytest.mark.parametrize("frames, place", [
+    ("1003", "at step 50, which is frame 1003"), ("1001", "at step 0, which is frame 1001")])
+def test_a_checkpoint_is_named_by_its_frame(shot_file: Path, vfx, frames: str, place: str) -> None:
+    vfx("run", shot_file, "--frames", frames)
+    assert f"checkpoint {place}" in vfx("run", shot_file).output
 
 
 def test_the_older_checkpoint_is_replaced(tmp_path: Path) -> None:

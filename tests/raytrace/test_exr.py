@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from fractions import Fraction
 
 import numpy as np
@@ -72,6 +73,19 @@ def test_truncated_frame_is_noticed(tmp_path, frame, cut):
     path.write_bytes(path.read_bytes()[:-cut])
     with pytest.raises(ValueError, match=r"a\.exr: the image cannot be read whole"):
         read_exr(path)
+
+
+def test_a_damaged_frame_is_told_by_one_sentence_of_ours(tmp_path, frame, capfd):
+    path = tmp_path / "a.exr"
+    write_exr(path, frame, HEADER)
+    whole = path.read_bytes()
+    for data in (whole[:-4000], whole[:100], b"", b"x" * 1000, whole[:2000] + bytes(3000)):
+        path.write_bytes(data)
+        with pytest.raises(ValueError, match=r"a\.exr: the image cannot be read whole"):
+            read_exr(path)
+    assert capfd.readouterr() == ("", "")
+    os.write(2, b"heard")
+    assert capfd.readouterr().err == "heard"
 
 
 def test_missing_frame_is_said(tmp_path):
