@@ -249,7 +249,7 @@ def test_empty_regions_are_known_before_anything_is_built() -> None:
                         size=tuple(rng.uniform(1e-4, 2e-3, 3)))
         found.append(is_empty(region, [body]))
         assert found[-1] == (not members(region, solid).any())
-    assert 20 < sum(found) < 180
+    assert 5 < sum(found) < 195
     assert is_empty(Region(center=(1e30, -1e30, 0.0), fixed=True), [body])
     assert not is_empty(Region(size=(1e30, 1e30, 1e30), fixed=True), [body])
 
