@@ -6,7 +6,6 @@ Lines read ``sim 1003: 42% done, 312 steps/s, …, 0:03:12 left``; farm managers
 
 from __future__ import annotations
 
-import math
 import os
 import signal
 import sys
@@ -67,7 +66,7 @@ class Progress:
         """Show progress of a stage while the block runs."""
         self._stage = name
         self._pace = Pace()
-        self._last_time, self._last_percent = -math.inf, -1
+        self._last_time, self._last_percent = time.monotonic(), -1
         if self._is_terminal and not self._quiet:
             self._bar = tqdm(total=100.0, desc=name, bar_format=_bar_format(""), leave=False,
                              dynamic_ncols=True)

@@ -221,6 +221,6 @@ def test_unstable_physics_is_refused_before_anything_is_written(
 def test_an_enormous_grid_says_what_it_needs_and_what_there_is(plate: Path, vfx) -> None:
     plate.write_text(SHOT.replace("[24, 24, 3]", "[100000, 100000, 100]"))
     result = vfx("run", plate, "--device", "cpu")
-    assert result.exit_code == 2
+    assert result.exit_code == 3
     assert "1000000000000 particles" in result.stderr
     assert "available" in result.stderr
