@@ -22,7 +22,7 @@ GLASS = Material(density=2440.0, bulk_modulus=48e9, fracture_energy=135.0,
                  strain_scatter=0.0, compression_strengthening=0.25)
 CELLS, SPACING, HORIZON = (160, 80, 4), 0.5e-3, 3.0
 #: Loads: energy that the strip offers, over the energy of the crack.
-LOADS = (1.6, 2.4, 3.6, 5.0, 7.0)
+LOADS = (2.0, 2.4, 3.6, 5.0, 7.0)
 TIMESTEP = 2.0**-25
 
 
@@ -37,6 +37,7 @@ def pull(load: float) -> tuple[Array, Array, Array]:
     tip = left + 0.25 * CELLS[0] * SPACING
     plates.cut(sim, [(left, 1e-9, tip, 1e-9)])
     plates.hold(sim, np.abs(x[:, 1]) > 0.5 * height - HORIZON * SPACING)
+    plates.toughen(sim, np.abs(x[:, 1]) > 0.5 * height - 4 * HORIZON * SPACING)
     # Start from the stretched strip; the flanks of the notch are relaxed beforehand by halves.
     moved = x.copy()
     moved[:, 1] *= 1.0 + strain

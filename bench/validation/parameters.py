@@ -1,9 +1,9 @@
 """(e) The parameter studies of levine-2014 section 6, as small shots.
 
-A block of 20^3 cubes falls on the floor, tilted, at 4 m/s, of the paper's earthenware (K 2.94e9 Pa,
-2200 kg/m^3); a ball flies into a glass plate of 48 x 48 x 4 cubes. What is asserted are the
-orderings that the paper shows in its figures 5 to 8. The paper does not say the size of its
-objects nor their speed, so no figure of it can be met exactly.
+A tile of 24 x 24 x 8 mm falls on its edge at 10 m/s, of the paper's earthenware (K 2.94e9 Pa, 2200
+kg/m^3); a ball flies into a glass plate of 40 x 40 x 4 mm. What is asserted are the orderings that
+the paper shows in its figures 5 to 8. The paper does not say the size of its objects nor their
+speed, so no figure of it can be met exactly.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from vfx.sim.simulate import Simulation
 #: A fragment of fewer elements is dust: less than a cube of two elements' edge.
 DUST = 8
 EARTHENWARE = Material(density=2200.0, bulk_modulus=2.94e9, strain_limit=1e-3)
+FRAGILE = replace(EARTHENWARE, strain_limit=5e-4)
 GLASS = Material(density=2200.0, bulk_modulus=32.81e9, strain_limit=2e-3)
 
 
@@ -37,7 +38,7 @@ class Outcome:
     n_fragments: int
     largest: float          # share of the mass in the largest fragment
     dust: float             # share of the mass in dust
-    speed: float            # mean speed [m/s] of all but the largest fragment
+    speed: float            # [m/s] that the fastest hundredth of the mass exceeds
     sizes: Array            # (fragments,) elements each, descending
 
 
@@ -48,39 +49,41 @@ def examine(sim: Simulation) -> Outcome:
     graph = coo_array((np.ones(len(edge), bool), edge.T), shape=(n, n))
     _, label = connected_components(graph, directed=False)
     size = np.bincount(label)
-    loose = label != int(size.argmax())
     speed = np.linalg.norm(sim.velocity, axis=1)
     return Outcome(
         n_fragments=len(size), largest=float(size.max() / n),
         dust=float(size[size < DUST].sum() / n),
-        speed=float(speed[loose].mean()) if loose.any() else 0.0, sizes=np.sort(size)[::-1])
+        speed=float(np.percentile(speed, 99)), sizes=np.sort(size)[::-1])
 
 
 def drop(material: Material, horizon: float = 3.0) -> Outcome:
-    """Let the block fall on the floor; examine it 0.4 ms after the first touch."""
-    bodies = [Body(name="block", material="clay", cells=(20, 20, 20), spacing=1e-3,
-                   center=(0.0, 0.0165, 0.0), rotation=(25.0, 0.0, 35.0),
-                   velocity=(0.0, -4.0, 0.0))]
+    """Let the tile fall on the floor; examine it 0.3 ms later."""
+    bodies = [Body(name="tile", material="clay", cells=(24, 24, 8), spacing=1e-3,
+                   rotation=(0.0, 0.0, 20.0), velocity=(0.0, -10.0, 0.0))]
     solver = Solver(horizon=horizon)
     plan = make_plan(bodies, {"clay": material}, solver)
     solver = replace(solver, timestep=min(plan.auto_step, 2.0**-22))
-    sim = Simulation(open_device("cpu"), build_solid(bodies), {"clay": material}, solver,
-                     Floor(), (), (), bodies)
-    low = float((sim.solid.position[:, 1]).min())
-    sim.advance(round((4e-4 + max(0.0, low - 0.5e-3) / 4.0) / solver.timestep))
+    solid = build_solid(bodies)
+    floor = Floor(height=float(solid.position[:, 1].min()) - 0.8e-3)
+    sim = Simulation(open_device("cpu"), solid, {"clay": material}, solver, floor, (), (), bodies)
+    sim.advance(round(3e-4 / solver.timestep))
     return examine(sim)
 
 
-def shoot(stiffness: float, timestep: float) -> Outcome:
-    """Let a ball of 6 mm at 100 m/s touch the plate; examine it 40 us later."""
-    bodies = [Body(name="plate", material="glass", cells=(48, 48, 4), spacing=1e-3)]
+def shoot(stiffness: float, timestep: float) -> tuple[Outcome, bool]:
+    """Let a ball of 6 mm at 100 m/s come near the plate; examine it 60 us after first touch.
+
+    Also returns whether the check of the stable step would refuse 2^-23 s.
+    """
+    bodies = [Body(name="plate", material="glass", cells=(40, 40, 4), spacing=1e-3)]
     ball = Projectile(radius=6e-3, position=(0.0, 0.0, -11e-3), velocity=(0.0, 0.0, 100.0),
                       stiffness=stiffness)
     solver = Solver(timestep=timestep, gravity=(0.0, 0.0, 0.0))
+    plan = make_plan(bodies, {"glass": GLASS}, solver, (ball,))
     sim = Simulation(open_device("cpu"), build_solid(bodies), {"glass": GLASS}, solver,
                      Floor(enabled=False), (ball,), (), bodies)
-    sim.advance(round(4e-5 / timestep))
-    return examine(sim)
+    sim.advance(round(6e-5 / timestep))
+    return examine(sim), plan.complaint(2.0**-23) is not None
 
 
 def tell(report: Report, what: str, outcomes: dict[float, Outcome]) -> None:
@@ -89,7 +92,7 @@ def tell(report: Report, what: str, outcomes: dict[float, Outcome]) -> None:
         report.note(
             f"{what} {value:g}: {outcome.n_fragments} fragments, largest "
             f"{100 * outcome.largest:.1f} %, dust {100 * outcome.dust:.1f} % of the mass, "
-            f"loose pieces at {outcome.speed:.3g} m/s")
+            f"the fastest hundredth above {outcome.speed:.3g} m/s")
 
 
 def falls(values: list[float]) -> bool:
@@ -107,13 +110,13 @@ def validate(report: Report) -> None:
                ", ".join(f"{value:.3f}" for value in largest),
                "falls, from whole at 0.01", falls(largest) and largest[0] == 1.0)
 
-    horizons = {horizon: drop(EARTHENWARE, horizon) for horizon in (2.0, 3.0, 6.0)}
+    horizons = {horizon: drop(FRAGILE, horizon) for horizon in (2.0, 3.0, 6.0)}
     tell(report, "horizon", horizons)
     dust = [outcome.dust for outcome in horizons.values()]
     report.add("dust as the horizon grows from 2 to 3 to 6 lambda",
                ", ".join(f"{value:.3f}" for value in dust), "falls", falls(dust))
 
-    moduli = {modulus: drop(replace(EARTHENWARE, bulk_modulus=modulus))
+    moduli = {modulus: drop(replace(FRAGILE, bulk_modulus=modulus))
               for modulus in (2.94e8, 2.94e9, 8.82e9)}
     tell(report, "bulk modulus", moduli)
     largest = [outcome.largest for outcome in moduli.values()]
@@ -121,16 +124,17 @@ def validate(report: Report) -> None:
                ", ".join(f"{value:.3f}" for value in largest), "rises: soft clay crumbles",
                falls(largest[::-1]))
 
-    # At 1e20 a particle is thrown at some 1e5 m/s: the step must resolve that, and the
-    # stable-step check rightly refuses 2^-23 s.
-    shots = {stiffness: shoot(stiffness, timestep) for stiffness, timestep in
-             ((1e10, 2.0**-23), (1e15, 2.0**-23), (1e20, 2.0**-29))}
+    shots, refused = {}, []
+    for stiffness, timestep in ((1e10, 2.0**-23), (1e15, 2.0**-23), (1e20, 2.0**-27)):
+        shots[stiffness], no = shoot(stiffness, timestep)
+        refused += [stiffness] if no else []
+    report.note(f"a step of 2^-23 s is refused for K_S {refused}; 1e20 is run at 2^-27 s")
     tell(report, "K_S", shots)
     count = [outcome.n_fragments for outcome in shots.values()]
     speed = [outcome.speed for outcome in shots.values()]
     report.add("fragments as K_S grows", ", ".join(map(str, count)), "rises",
                count[0] < count[1] < count[2])
-    report.add("speed of the loose pieces as K_S grows",
+    report.add("ejection speed (fastest hundredth of the mass) as K_S grows",
                ", ".join(f"{value:.3g}" for value in speed) + " m/s", "rises",
                speed[0] < speed[1] < speed[2])
     report.data = {"strain limit": limits, "horizon [lambda]": horizons,

@@ -50,6 +50,15 @@ def hold(sim: Simulation, held: Array) -> None:
     sim.particles.inverse_mass[...] = sim.device.from_host(sim.layout.scatter(inverse))
 
 
+def toughen(sim: Simulation, tough: Array) -> None:
+    """Let no bond of the particles of an (n,) mask break: grips must not tear out."""
+    for name in ("base_threshold", "threshold"):
+        limit = getattr(sim.particles, name)
+        value = sim.layout.gather(sim.device.to_host(limit))
+        value[tough] = 1e3
+        limit[...] = sim.device.from_host(sim.layout.scatter(value, fill=1.0))
+
+
 def damage(sim: Simulation) -> Array:
     """Return the broken share of each particle's bonds, (n,) in 0..1; cuts do not count."""
     lost: Array = 1.0 - sim.bond_sums()["count"] / np.maximum(sim.initial_bonds, 1)
