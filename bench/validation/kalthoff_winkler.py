@@ -63,5 +63,6 @@ def validate(report: Report) -> None:
     for name, upper in (("upper", True), ("lower", False)):
         angle, cells = crack_angle(lost, upper)
         report.add(f"angle of the {name} crack", f"{angle:.1f} degrees over {cells} cells",
-                   "68 +- 8 degrees (Kalthoff)", abs(angle - 68.0) <= 8.0)
+                   "68 +- 8 degrees (Kalthoff)", abs(angle - 68.0) <= 8.0,
+                   value=angle, unit="degrees", anchor_value=68.0)
     report.data = {"map": lost}
