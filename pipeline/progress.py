@@ -54,7 +54,7 @@ class Progress:
     def __init__(self, *, quiet: bool = False) -> None:
         self._quiet = quiet
         self._openjd = any(name.startswith("OPENJD") for name in os.environ)
-        self._is_terminal = sys.stderr.isatty() and not self._openjd
+        self._is_terminal = _has_room_for_a_bar() and not self._openjd
         self._bar: tqdm[None] | None = None
         self._stage = ""
         self._pace = Pace()
@@ -118,6 +118,17 @@ class Progress:
             self._bar.write(text)
         else:
             print(text, flush=True)
+
+
+def _has_room_for_a_bar() -> bool:
+    """Whether messages go to a terminal that knows its size: bars do not show on others."""
+    if not sys.stderr.isatty():
+        return False
+    try:
+        size = os.get_terminal_size(sys.stderr.fileno())
+    except OSError:
+        return False
+    return size.lines > 1 and size.columns > 0
 
 
 def _bar_format(text: str) -> str:

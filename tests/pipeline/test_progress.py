@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import pty
 import re
+import struct
+import subprocess
+import sys
+import termios
 
 import pytest
 
@@ -86,3 +93,29 @@ def test_the_pace_is_that_of_lately(clock: Clock) -> None:
 ])
 def test_quantities_read_as_people_write_them(text: object, wanted: object) -> None:
     assert text == wanted
+
+
+SCRIPT = """
+from vfx.pipeline.progress import Progress
+told = Progress()
+with told.stage("sim"):
+    told.update(1001, 0.0, "5.4 M bonds")
+    told.update(1003, 0.42, "312 steps/s, 5.4 M bonds")
+    told._bar and told._bar.refresh()
+"""
+
+
+@pytest.mark.parametrize("rows, columns, wanted", [
+    (40, 100, r"sim 1003  42% \|.*\| 312 steps/s, 5.4 M bonds, \d+:\d\d:\d\d left"),
+    (0, 0, r"sim 1003: 42% done, 312 steps/s, 5.4 M bonds")])
+def test_a_terminal_shows_a_bar_and_one_without_size_lines(
+    rows: int, columns: int, wanted: str
+) -> None:
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    environment = {name: value for name, value in os.environ.items() if "OPENJD" not in name}
+    subprocess.run([sys.executable, "-c", SCRIPT], check=True, stdout=theirs, stderr=theirs,
+                   env=environment)
+    os.close(theirs)
+    assert re.search(wanted, os.read(ours, 65536).decode())
+    os.close(ours)
