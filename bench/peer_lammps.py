@@ -44,7 +44,7 @@ def plate_script(shot: Shot, steps: int, chunks: int) -> str:
         "units si", "atom_style peri", "atom_modify map array", "boundary s s s",
         f"lattice sc {spacing!r}", f"region plate block {last}", "create_box 1 plate",
         "create_atoms 1 region plate",
-        # A thin skin is best for LAMMPS here: the swing never makes it collect again.
+        # Wide enough that the swing never makes LAMMPS collect its neighbours again.
         f"neighbor {0.3 * spacing!r} bin",
         "pair_style peri/pmb",
         f"pair_coeff * * {stiffness!r} {delta!r} {material.strain_limit!r} "
