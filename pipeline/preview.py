@@ -141,3 +141,10 @@ def _columns(count: int) -> int:
     """
     least = max(1, math.ceil(math.sqrt(count)))
     return min(range(least, least + 1 + least // 2), key=lambda n: (-count % n, n))
+
+
+if __name__ == "__main__":
+    import sys
+
+    source, picture = sys.argv[1:]
+    Image.fromarray(read_display(Path(source), "acescg")).save(picture, optimize=True)
