@@ -147,4 +147,4 @@ if __name__ == "__main__":
     import sys
 
     source, picture = sys.argv[1:]
-    Image.fromarray(read_display(Path(source), "acescg")).save(picture, optimize=True)
+    write_png(Path(picture), read_display(Path(source), "acescg"))
