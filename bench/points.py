@@ -118,7 +118,8 @@ def irregular_solid(point: Array, bonds: float, horizon: float, length_scale: fl
     edge = np.unique(np.sort(pair, axis=1), axis=0)
     n = len(point)
     return Solid(
-        position=position, volume=np.full(n, spacing**3), body=np.zeros(n, np.int32),
+        position=position, volume=np.full(n, spacing**3),
+        size=np.full(n, length_scale), body=np.zeros(n, np.int32),
         cell=np.zeros((n, 3), np.int32), edge=edge.astype(np.int32),
         length_scale=np.array([length_scale]), orientation=np.eye(3)[None],
-        body_name=np.array(["body"]), material_name=np.array(["glass"]))
+        kind=np.array(["voronoi"]), body_name=np.array(["body"]), material_name=np.array(["glass"]))

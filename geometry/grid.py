@@ -41,6 +41,7 @@ def build_solid(bodies: Sequence[Body]) -> Solid:
             _lattice_points(cell + 0.5 - np.array(body.cells) / 2, body.spacing, axes, body.center)
             for cell, body, axes in zip(cells, bodies, orientation, strict=True)]),
         volume=np.repeat(length_scale**3, count),
+        size=np.repeat(length_scale, count),
         body=np.repeat(np.arange(len(bodies), dtype=np.int32), count),
         cell=np.concatenate(cells),
         edge=np.concatenate([
@@ -48,6 +49,7 @@ def build_solid(bodies: Sequence[Body]) -> Solid:
             for body, start in zip(bodies, first[:-1], strict=True)]),
         length_scale=length_scale,
         orientation=orientation,
+        kind=np.full(len(bodies), "grid"),
         body_name=np.array([body.name for body in bodies]),
         material_name=np.array([body.material for body in bodies]),
     )
@@ -61,20 +63,22 @@ def body_orientation(body: Body) -> Array:
 
 
 def grid_faces(solid: Solid) -> Faces:
-    """Return every face of every cube once, with corners that neighbours share bit for bit.
+    """Return every face of every cube once; neighbours share their vertices.
 
-    The first m faces are the inner ones: face e lies between the two elements of
-    ``solid.edge[e]`` and ``side[e]`` is that edge. The outer faces follow, for -x, +x, -y,
-    +y, -z, +z in turn, each in order of the particles.
+    There is one inner face for each edge between cubes, in their order. The outer faces
+    follow, for -x, +x, -y, +y, -z, +z in turn, each in order of the particles.
     """
-    inner_axis = np.argmax(solid.cell[solid.edge[:, 1]] != solid.cell[solid.edge[:, 0]], axis=1)
-    has_neighbor = np.zeros((3, 2, solid.n_particles), dtype=bool)
-    has_neighbor[inner_axis, 0, solid.edge[:, 1]] = True
-    has_neighbor[inner_axis, 1, solid.edge[:, 0]] = True
-    outer_axis, outer_up, outer = np.nonzero(~has_neighbor)
+    is_cube = (solid.kind == "grid")[solid.body]
+    inner = np.flatnonzero(is_cube[solid.edge[:, 0]]).astype(np.int32)
+    edge = solid.edge[inner]
+    inner_axis = np.argmax(solid.cell[edge[:, 1]] != solid.cell[edge[:, 0]], axis=1)
+    has_face = np.broadcast_to(is_cube, (3, 2, solid.n_particles)).copy()
+    has_face[inner_axis, 0, edge[:, 1]] = False
+    has_face[inner_axis, 1, edge[:, 0]] = False
+    outer_axis, outer_up, outer = np.nonzero(has_face)
 
     side = np.full((len(inner_axis) + len(outer), 2), -1, dtype=np.int32)
-    side[:len(inner_axis)] = solid.edge
+    side[:len(inner_axis)] = edge
     side[len(inner_axis):, 0] = outer
     axis = np.concatenate([inner_axis, outer_axis])
     up = np.concatenate([np.ones_like(inner_axis), outer_up])
@@ -85,7 +89,16 @@ def grid_faces(solid: Solid) -> Faces:
     body = solid.body[side[:, 0]]
     base = first[body] + (solid.cell[side[:, 0]] * stride[body]).sum(axis=1)
     index = base[:, None] + (corner_offset * stride[body][:, None, :]).sum(axis=2)
-    return Faces(side=side, corner=lattice[index])
+    # A mesh fills a part of its lattice only.
+    used = np.zeros(len(lattice), dtype=bool)
+    used[index] = True
+    index = (np.cumsum(used) - 1)[index]
+    return Faces(
+        vertex=lattice[used], start=4 * np.arange(len(side) + 1, dtype=np.int64),
+        corner=index.astype(np.int32).ravel(), side=side, edge=inner,
+        normal=np.zeros((4 * len(outer), 3), np.float32),
+        uv=np.zeros((4 * len(outer), 2), np.float32),
+        triangle=np.full(len(outer), -1, np.int32))
 
 
 def check_bodies(bodies: Sequence[Body]) -> None:

@@ -9,7 +9,7 @@ every stage. SI units; y is up; transforms map rest positions to the world.
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -24,16 +24,21 @@ class Record:
     def to_arrays(self) -> dict[str, Array]:
         """Return every field as an array, ready for an npz file."""
         fields = dataclasses.fields(self)  # type: ignore[arg-type]
-        return {field.name: np.asarray(getattr(self, field.name)) for field in fields}
+        return {each.name: np.asarray(getattr(self, each.name)) for each in fields}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, Array]) -> Self:
         """Rebuild a record; scalars come back as Python numbers. Raises KeyError on a gap."""
         values: dict[str, Any] = {}
-        for field in dataclasses.fields(cls):  # type: ignore[arg-type]
-            array = arrays[field.name]
-            values[field.name] = array.item() if array.ndim == 0 else array
+        for each in dataclasses.fields(cls):  # type: ignore[arg-type]
+            array = arrays[each.name]
+            values[each.name] = array.item() if array.ndim == 0 else array
         return cls(**values)
+
+
+def empty(dtype: Any, *shape: int) -> Any:
+    """Declare a field that is an array of no rows, each of ``shape``, by default."""
+    return field(default_factory=lambda: np.zeros((0, *shape), dtype))
 
 
 @dataclass
@@ -42,36 +47,71 @@ class Solid(Record):
 
     Elements of the kind ``grid`` are cubes of edge ``length_scale[body]``, turned by
     ``orientation[body]``; their faces are implicit (:func:`vfx.geometry.grid.grid_faces`).
-    Particles stand in order of their bodies and, within a body, of their cells, z fastest.
+    Those of other kinds are polyhedra whose faces are stored here, as in :class:`Faces`;
+    :func:`vfx.geometry.faces.all_faces` returns the faces of all. Particles stand in order of
+    their bodies and, for cubes, of their cells, z fastest.
     """
 
-    position: Array          # (n, 3) float64 [m]: element centres at rest
+    position: Array          # (n, 3) float64 [m]: cube centres, barycentres or Voronoi sites
     volume: Array            # (n,)   float64 [m^3]
+    size: Array              # (n,)   float64 [m]: lambda of each particle; its body's unless graded
     body: Array              # (n,)   int32: index of the body
-    cell: Array              # (n, 3) int32: grid index within the body
+    cell: Array              # (n, 3) int32: grid index within the body; zeros for other kinds
     edge: Array              # (m, 2) int32: adjacent elements, edge[:, 0] < edge[:, 1], sorted
     length_scale: Array      # (b,)   float64 [m]: lambda of each body
     orientation: Array       # (b, 3, 3) float64: world_from_body axes, as columns
+    kind: Array              # (b,)   str: grid, tet-shell or voronoi
     body_name: Array         # (b,)   str
     material_name: Array     # (b,)   str: material of each body
+    # The fields of Faces.
+    face_vertex: Array = empty(np.float64, 3)          # (v, 3) [m]
+    face_start: Array = field(default_factory=lambda: np.zeros(1, np.int64))  # (f + 1,)
+    face_corner: Array = empty(np.int32)               # (c,)
+    face_side: Array = empty(np.int32, 2)              # (f, 2)
+    face_edge: Array = empty(np.int32)                 # (fi,)
+    surface_normal: Array = empty(np.float32, 3)       # (cs, 3)
+    surface_uv: Array = empty(np.float32, 2)           # (cs, 2)
+    surface_triangle: Array = empty(np.int32)          # (f - fi,)
 
     @property
     def n_particles(self) -> int:
         """Number of particles n."""
         return len(self.position)
 
+    @property
+    def stored_faces(self) -> Faces:
+        """The faces of the elements that are not cubes."""
+        return Faces(
+            vertex=self.face_vertex, start=self.face_start, corner=self.face_corner,
+            side=self.face_side, edge=self.face_edge, normal=self.surface_normal,
+            uv=self.surface_uv, triangle=self.surface_triangle)
+
 
 @dataclass
 class Faces:
-    """Quadrilateral faces of elements at rest, each stored once.
+    """Faces of elements at rest: convex, planar polygons, each stored once.
 
     ``side[:, 0]`` is the element that the normal points out of; ``side[:, 1]`` the one it
-    points into, or -1 on the original surface. Corners run anticlockwise seen from outside
-    ``side[:, 0]``. The first m faces are the inner ones, in the order of ``Solid.edge``.
+    points into, or -1 on the outside. Corners run anticlockwise seen from outside
+    ``side[:, 0]``. The first fi faces are the inner ones, in the order of the edges of the
+    Solid, whose lower element is ``side[:, 0]``; where two elements share a face that is not
+    convex, several polygons have the same edge. What only the outside has (shading normals, uv,
+    triangles of the mesh) is stored for the faces that follow, and for their cs corners.
     """
 
+    vertex: Array            # (v, 3) float64 [m]
+    start: Array             # (f + 1,) int64: where the corners of each face begin
+    corner: Array            # (c,) int32: vertices of the faces, one face after the other
     side: Array              # (f, 2) int32
-    corner: Array            # (f, 4, 3) float64 [m]
+    edge: Array              # (fi,) int32: adjacency edge of each inner face, ascending
+    normal: Array            # (cs, 3) float32: shading normals, or zeros for flat faces
+    uv: Array                # (cs, 2) float32: texture coordinates, or zeros
+    triangle: Array          # (f - fi,) int32: triangle of the mesh it lies on, or -1
+
+    @property
+    def n_inner(self) -> int:
+        """Number of inner faces fi."""
+        return len(self.edge)
 
 
 @dataclass

@@ -22,14 +22,14 @@ CONFIG_HASH = "vfx/configHash"
 
 def render_frames(job: Job) -> None:
     """Render the frames of a job and publish them."""
-    from vfx.geometry.grid import grid_faces
+    from vfx.geometry.faces import all_faces
     from vfx.geometry.handoff import Solid
 
     frames = job.todo()
     if not frames:
         return
     solid = Solid.from_arrays(job.read("geometry", job.shot.first_frame))
-    faces = grid_faces(solid)
+    faces = all_faces(solid)
     failures: dict[int, str] = {}
     for frame in job.each_frame(frames):
         share = 1.0 / len(frames)

@@ -13,10 +13,6 @@ import numpy as np
 
 from vfx.geometry.handoff import Array, Faces, FragmentsFrame, Solid
 
-#: Corners of the two triangles of a quadrilateral, in its own order and turned around.
-FORWARD = np.array([[0, 1, 2], [0, 2, 3]])
-BACKWARD = np.array([[0, 2, 1], [0, 3, 2]])
-
 
 @dataclass(frozen=True)
 class Selection:
@@ -33,13 +29,13 @@ class Selection:
 
 @dataclass(frozen=True)
 class Boundary:
-    """Triangles of the moved boundary, two a face, relative to ``origin``."""
+    """Triangles of the moved boundary, relative to ``origin``; a face is a fan of them."""
 
     origin: Array         # (3,) float64 [m]: the world position of the triangles' zero
-    triangle: Array       # (2f, 3, 3) float32 [m]: anticlockwise seen from outside
-    fragment: Array       # (2f,) int32: id of the fragment
-    body: Array           # (2f,) int32
-    is_fracture: Array    # (2f,) bool
+    triangle: Array       # (t, 3, 3) float32 [m]: anticlockwise seen from outside
+    fragment: Array       # (t,) int32: id of the fragment
+    body: Array           # (t,) int32
+    is_fracture: Array    # (t,) bool
 
 
 def boundary_faces(faces: Faces, fragment: Array) -> Selection:
@@ -73,25 +69,37 @@ def moved_boundary(solid: Solid, faces: Faces, fragments: FragmentsFrame) -> Bou
     chosen = boundary_faces(faces, fragments.fragment)
     piece = np.searchsorted(fragments.id, fragments.fragment[chosen.owner])
 
+    fan, corner = fans(faces, chosen)
+
     # Move the corners in double precision, then make them small numbers around one origin.
-    corner = moved_corners(faces.corner[chosen.face], fragments.rotation[piece],
-                           fragments.translation[piece])
+    world = moved_corners(corner, fragments.rotation[piece[fan]], fragments.translation[piece[fan]])
     origin = np.zeros(3)
-    if len(corner):
-        origin = 0.5 * (corner.min(axis=(0, 1)) + corner.max(axis=(0, 1)))
-    corner32 = (corner - origin).astype(np.float32)
-    n_front = len(corner) - int(chosen.reverse.sum())
-    triangle = np.concatenate([corner32[:n_front, FORWARD], corner32[n_front:, BACKWARD]])
+    if len(world):
+        origin = 0.5 * (world.min(axis=(0, 1)) + world.max(axis=(0, 1)))
+    owner = chosen.owner[fan]
     return Boundary(
         origin=origin,
-        triangle=np.ascontiguousarray(triangle.reshape(-1, 3, 3)),
-        fragment=np.repeat(fragments.fragment[chosen.owner], 2),
-        body=np.repeat(solid.body[chosen.owner], 2),
-        is_fracture=np.repeat(chosen.is_fracture, 2))
+        triangle=(world - origin).astype(np.float32),
+        fragment=fragments.fragment[owner],
+        body=solid.body[owner],
+        is_fracture=chosen.is_fracture[fan])
+
+
+def fans(faces: Faces, chosen: Selection) -> tuple[Array, Array]:
+    """Return for each triangle of the chosen faces its face, and its corners (t, 3, 3) [m]."""
+    start = faces.start[chosen.face]
+    n_triangles = faces.start[chosen.face + 1] - start - 2
+    fan = np.repeat(np.arange(len(start)), n_triangles)
+    number = np.arange(len(fan)) - (np.cumsum(n_triangles) - n_triangles)[fan]
+    second, third = start[fan] + number + 1, start[fan] + number + 2
+    turned = chosen.reverse[fan]
+    index = np.stack([start[fan], np.where(turned, third, second),
+                      np.where(turned, second, third)], axis=1)
+    return fan, faces.vertex[faces.corner[index]]
 
 
 def moved_corners(corner: Array, rotation: Array, translation: Array) -> Array:
-    """Return rotation (f, 3, 3) @ corner (f, 4, 3) + translation (f, 3).
+    """Return rotation (t, 3, 3) @ corner (t, 3, 3) + translation (t, 3).
 
     Written out: a matrix product may round the same corner differently in two faces, and
     faces must meet exactly.

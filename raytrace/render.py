@@ -32,7 +32,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from vfx.device import Device
-from vfx.geometry.grid import grid_faces
+from vfx.geometry.faces import all_faces
 from vfx.geometry.handoff import Array, Faces, FragmentsFrame, Solid
 from vfx.raytrace.boundary import Boundary, moved_boundary
 from vfx.raytrace.bvh import build_bvh
@@ -91,7 +91,7 @@ def render_frame(
     ``progress`` is called with the finished part, 0..1. ``faces`` saves their extraction
     where many frames of one solid are rendered.
     """
-    boundary = moved_boundary(solid, grid_faces(solid) if faces is None else faces, fragments)
+    boundary = moved_boundary(solid, all_faces(solid) if faces is None else faces, fragments)
     view = camera_view(camera, film)
     width, height = film.resolution
     passes = {"beauty": 4, "depth": 1, "normal": 3, "position": 3, "fragment": 1, "albedo": 3}

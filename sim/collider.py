@@ -37,7 +37,7 @@ class Colliders:
         self.at: Any = device.xp.zeros((self.count, 6), np.float64)
         lane = np.maximum(layout.particle[:, 0], 0)
         self._cluster_body = device.from_host(solid.body[lane].astype(np.int32))
-        half_edge = 0.5 * solid.length_scale[:, None, None] * np.swapaxes(solid.orientation, 1, 2)
+        half_edge = 0.5 * edge_length(solid)[:, None, None] * np.swapaxes(solid.orientation, 1, 2)
         self._half_edge = device.from_host(half_edge.reshape(-1, 9))
 
     def move(self, particles: Particles, timestep: float) -> list[Launch]:
@@ -56,6 +56,17 @@ class Colliders:
             self._n_clusters, self.count, particles.flag, self.word, self.at,
             self._cluster_body, self._half_edge, particles.inverse_mass, particles.position,
             particles.velocity)]
+
+
+def edge_length(solid: Solid) -> Array:
+    """Return the edge of the cubes of each body, (b,) [m]; others count as cubes of equal volume.
+
+    These are a body's mean: what a collider meets is a shard, whose turn is not known.
+    """
+    n_bodies = len(solid.length_scale)
+    count = np.maximum(np.bincount(solid.body, minlength=n_bodies), 1)
+    mean = np.cbrt(np.bincount(solid.body, solid.volume, minlength=n_bodies) / count)
+    return np.where(solid.kind == "grid", solid.length_scale, mean)
 
 
 def collider_words(collider: Collider) -> list[float]:

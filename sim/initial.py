@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from vfx.geometry.bodies import Body
+from vfx.geometry.faces import lowest_corners
 from vfx.geometry.handoff import Array, Solid
 from vfx.sim import scatter
 from vfx.sim.material import critical_stretch
@@ -28,11 +29,14 @@ def initial_velocity(solid: Solid, bodies: Sequence[Body]) -> Array:
 def element_support(solid: Solid) -> Array:
     """Return how far each element reaches below its centre at rest, (n,) float64 [m].
 
-    A cube of edge lambda with axes R reaches lambda/2 (|R_yx| + |R_yy| + |R_yz|).
+    A cube of edge lambda with axes R reaches lambda/2 (|R_yx| + |R_yy| + |R_yz|), other
+    elements to their lowest corner. One without faces is taken for a ball of its volume.
     """
     reach = 0.5 * solid.length_scale * np.abs(solid.orientation[:, 1, :]).sum(1)
-    support: Array = reach[solid.body]
-    return support
+    lowest = lowest_corners(solid.stored_faces, solid.n_particles)
+    ball = np.cbrt(0.75 / np.pi * solid.volume)
+    below = np.where(np.isfinite(lowest), solid.position[:, 1] - lowest, ball)
+    return np.where((solid.kind == "grid")[solid.body], reach[solid.body], below)
 
 
 def strain_limits(

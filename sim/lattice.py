@@ -65,7 +65,7 @@ class Box:
 
 def is_lattice(solid: Solid) -> bool:
     """Whether every body is a whole box of cubes."""
-    return all(
+    return bool((solid.kind == "grid").all()) and all(
         int(np.prod(solid.cell[inside].max(0) + 1)) == int(inside.sum())
         for inside in (solid.body == body for body in range(len(solid.length_scale))))
 

@@ -14,6 +14,7 @@ from scipy.optimize import linprog
 from scipy.spatial.transform import Rotation
 
 from vfx.geometry.bodies import Body
+from vfx.geometry.faces import Faces, face_normals
 from vfx.geometry.grid import build_solid, check_solid, grid_faces, solid_bytes
 from vfx.geometry.handoff import Solid
 
@@ -77,6 +78,12 @@ def test_a_solid_survives_the_way_through_arrays():
     np.testing.assert_array_equal(again.position, solid.position)
 
 
+def corners(faces: Faces) -> np.ndarray:
+    """Return where the corners of faces are that all have four, (f, 4, 3)."""
+    assert (np.diff(faces.start) == 4).all()
+    return faces.vertex[faces.corner].reshape(-1, 4, 3)
+
+
 def face_normal(corner: np.ndarray) -> np.ndarray:
     """Return the area vectors (f, 3) of quadrilaterals by the right-hand rule."""
     return 0.5 * np.cross(corner[:, 2] - corner[:, 0], corner[:, 3] - corner[:, 1])
@@ -96,8 +103,9 @@ def test_every_face_stands_once_with_its_normal_outwards(cells, spacing, center,
     uses = np.bincount(faces.side[faces.side >= 0], minlength=solid.n_particles)
     assert (uses == 6).all()
 
-    area = face_normal(faces.corner)
-    middle = faces.corner.mean(axis=1)
+    area = face_normal(corners(faces))
+    np.testing.assert_allclose(face_normals(faces), area, atol=1e-12 * (10 + spacing))
+    middle = corners(faces).mean(axis=1)
     out = middle - solid.position[faces.side[:, 0]]
     np.testing.assert_allclose(area, 2 * out * spacing, atol=1e-12 * (10 + spacing))
     np.testing.assert_allclose(np.linalg.norm(out, axis=1), spacing / 2, rtol=1e-9)
@@ -110,7 +118,7 @@ def test_every_face_stands_once_with_its_normal_outwards(cells, spacing, center,
 def test_boundary_encloses_the_box_volume_and_area(cells, spacing, center, rotation):
     solid = build_solid([body(cells=cells, spacing=spacing, center=center, rotation=rotation)])
     faces = grid_faces(solid)
-    outer = faces.corner[faces.side[:, 1] < 0]
+    outer = corners(faces)[faces.side[:, 1] < 0]
     area = face_normal(outer)
     lx, ly, lz = (n * spacing for n in cells)
     assert np.linalg.norm(area, axis=1).sum() == pytest.approx(
@@ -124,8 +132,9 @@ def test_faces_of_a_body_share_corners_bit_for_bit():
     solid = build_solid([
         body("a", cells=(3, 4, 2), rotation=(12.0, 34.0, 56.0), center=(9.0, 8.0, 7.0)),
         body("b", cells=(1, 1, 1), rotation=(5.0, 6.0, 7.0))])
-    corner = grid_faces(solid).corner.reshape(-1, 3)
-    assert len(np.unique(corner, axis=0)) == 4 * 5 * 3 + 8
+    faces = grid_faces(solid)
+    assert len(np.unique(faces.vertex, axis=0)) == len(faces.vertex) == 4 * 5 * 3 + 8
+    assert (np.unique(faces.corner) == np.arange(len(faces.vertex))).all()
 
 
 def test_the_paper_plate_has_its_number_of_particles_and_faces():

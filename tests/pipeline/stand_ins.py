@@ -52,7 +52,7 @@ def lowest_point(body):
     return body.center[1] - body.spacing * body.cells[1] / 2
 
 
-def grid_faces(solid):
+def all_faces(solid):
     return None
 
 
@@ -61,9 +61,10 @@ def build_solid(bodies):
     n = sum(int(np.prod(body.cells)) for body in bodies)
     position = np.arange(3.0 * n).reshape(n, 3) * bodies[0].spacing + bodies[0].center
     return Solid(
-        position=position, volume=np.ones(n), body=np.zeros(n, np.int32),
+        position=position, volume=np.ones(n), size=np.ones(n), body=np.zeros(n, np.int32),
         cell=np.zeros((n, 3), np.int32), edge=np.zeros((0, 2), np.int32),
-        length_scale=np.ones(1), orientation=np.eye(3)[None], body_name=np.array(["plate"]),
+        length_scale=np.ones(1), orientation=np.eye(3)[None], kind=np.array(["grid"]),
+        body_name=np.array(["plate"]),
         material_name=np.array([body.material for body in bodies]))
 
 
@@ -193,8 +194,8 @@ def read_exr(path):
 
 MODULES = {
     "vfx.device": ("open_device", "DeviceError", "Device"),
-    "vfx.geometry.grid": ("check_bodies", "solid_bytes", "build_solid", "grid_faces",
-                          "lowest_point"),
+    "vfx.geometry.grid": ("check_bodies", "solid_bytes", "build_solid", "lowest_point"),
+    "vfx.geometry.faces": ("all_faces",),
     "vfx.geometry.lineage": ("build_lineage", "count_fragments"),
     "vfx.geometry.align": ("align_frame",),
     "vfx.sim.pace": ("seconds_per_bond",),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -32,9 +33,9 @@ def kept(solid: Solid, keep: Array) -> Solid:
     """Return the solid of the elements where ``keep`` (n,) is true."""
     number = np.cumsum(keep) - 1
     edge = solid.edge[keep[solid.edge].all(axis=1)]
-    return Solid(solid.position[keep], solid.volume[keep], solid.body[keep], solid.cell[keep],
-                 number[edge].astype(np.int32), solid.length_scale, solid.orientation,
-                 solid.body_name, solid.material_name)
+    return dataclasses.replace(
+        solid, position=solid.position[keep], volume=solid.volume[keep], size=solid.size[keep],
+        body=solid.body[keep], cell=solid.cell[keep], edge=number[edge].astype(np.int32))
 
 
 def in_pieces(solid: Solid, pieces: int, seed: int, spread: float, turn: float) -> FragmentsFrame:

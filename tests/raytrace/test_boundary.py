@@ -6,7 +6,7 @@ import manifold3d
 import numpy as np
 import pytest
 
-from vfx.geometry.grid import grid_faces
+from vfx.geometry.faces import all_faces
 from vfx.raytrace.boundary import boundary_faces, moved_boundary
 
 
@@ -23,7 +23,7 @@ def test_boundary_encloses_the_volume_of_an_exact_union(make_solid, keep_element
     cubes = [manifold3d.Manifold.cube((1.0, 1.0, 1.0), True).translate(tuple(center))
              for center in solid.position]
     union = manifold3d.Manifold.batch_boolean(cubes, manifold3d.OpType.Add)
-    boundary = moved_boundary(solid, grid_faces(solid), make_pieces(solid))
+    boundary = moved_boundary(solid, all_faces(solid), make_pieces(solid))
     assert enclosed_volume(boundary.triangle) == pytest.approx(union.volume(), rel=1e-5)
     area = 0.5 * np.linalg.norm(np.cross(boundary.triangle[:, 1] - boundary.triangle[:, 0],
                                          boundary.triangle[:, 2] - boundary.triangle[:, 0]), axis=1)
@@ -33,7 +33,7 @@ def test_boundary_encloses_the_volume_of_an_exact_union(make_solid, keep_element
 def test_moved_pieces_keep_their_volume(make_solid, make_pieces):
     solid = make_solid((8, 8, 4), spacing=0.01)
     fragments = make_pieces(solid, pieces=12, spread=0.05, turn=0.8)
-    boundary = moved_boundary(solid, grid_faces(solid), fragments)
+    boundary = moved_boundary(solid, all_faces(solid), fragments)
     for piece in fragments.id:
         inside = enclosed_volume(boundary.triangle[boundary.fragment == piece])
         assert inside == pytest.approx(solid.volume[fragments.fragment == piece].sum(), rel=1e-4)
@@ -42,7 +42,7 @@ def test_moved_pieces_keep_their_volume(make_solid, make_pieces):
 def test_every_edge_of_a_piece_is_shared_bit_for_bit(make_solid, make_pieces):
     solid = make_solid((6, 6, 3), spacing=1e-3, center=(0.1, 0.2, 0.3))
     fragments = make_pieces(solid, pieces=5, spread=3.0, turn=1.0)
-    boundary = moved_boundary(solid, grid_faces(solid), fragments)
+    boundary = moved_boundary(solid, all_faces(solid), fragments)
     for piece in fragments.id:
         triangle = boundary.triangle[boundary.fragment == piece]
         start, end = triangle.reshape(-1, 3), np.roll(triangle, -1, axis=1).reshape(-1, 3)
@@ -53,10 +53,10 @@ def test_every_edge_of_a_piece_is_shared_bit_for_bit(make_solid, make_pieces):
 def test_only_faces_between_pieces_are_fracture(make_solid, make_pieces):
     solid = make_solid((4, 4, 1))
     fragments = make_pieces(solid)
-    whole = boundary_faces(grid_faces(solid), fragments.fragment)
+    whole = boundary_faces(all_faces(solid), fragments.fragment)
     assert not whole.is_fracture.any() and len(whole.face) == 2 * 16 + 4 * 4
     halves = (solid.cell[:, 0] >= 2).astype(np.int32)
-    split = boundary_faces(grid_faces(solid), halves)
+    split = boundary_faces(all_faces(solid), halves)
     assert split.is_fracture.sum() == 2 * 4
     assert set(split.owner[split.is_fracture & ~split.reverse]).isdisjoint(
         split.owner[split.is_fracture & split.reverse])
@@ -67,4 +67,4 @@ def test_transforms_that_are_not_finite_are_refused(make_solid, make_pieces):
     fragments = make_pieces(solid)
     fragments.translation[0, 1] = np.nan
     with pytest.raises(ValueError, match="frame 1001: a fragment's transform is not finite"):
-        moved_boundary(solid, grid_faces(solid), fragments)
+        moved_boundary(solid, all_faces(solid), fragments)

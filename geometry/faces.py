@@ -1,0 +1,88 @@
+"""Faces of all the elements of a solid, whatever their kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from vfx.geometry.grid import grid_faces
+from vfx.geometry.handoff import Array, Faces, Solid
+
+__all__ = ["Faces", "all_faces", "empty_faces", "face_normals", "join_faces", "lowest_corners"]
+
+
+def all_faces(solid: Solid) -> Faces:
+    """Return the faces of every element: of cubes from their cells, of others as stored."""
+    parts = [faces for faces in (grid_faces(solid), solid.stored_faces) if len(faces.side)]
+    return join_faces(parts)
+
+
+def empty_faces() -> Faces:
+    """Return no faces at all."""
+    return Faces(
+        vertex=np.zeros((0, 3)), start=np.zeros(1, np.int64), corner=np.zeros(0, np.int32),
+        side=np.zeros((0, 2), np.int32), edge=np.zeros(0, np.int32),
+        normal=np.zeros((0, 3), np.float32), uv=np.zeros((0, 2), np.float32),
+        triangle=np.zeros(0, np.int32))
+
+
+def join_faces(parts: Sequence[Faces]) -> Faces:
+    """Return the faces of all ``parts``, inner ones first and in the order of their edges.
+
+    The parts name the same elements and edges; no two have a face of one edge.
+    """
+    if not parts:
+        return empty_faces()
+    if len(parts) == 1:
+        return parts[0]
+    first_vertex = np.cumsum([0] + [len(part.vertex) for part in parts])
+    count = np.concatenate([np.diff(part.start) for part in parts])
+    start = np.concatenate([[0], np.cumsum(count)])
+    corner = np.concatenate([part.corner + np.int32(base)
+                             for part, base in zip(parts, first_vertex, strict=False)])
+    side = np.concatenate([part.side for part in parts])
+    edge = np.concatenate([part.edge for part in parts])
+    n_faces = [len(part.side) for part in parts]
+    is_inner = np.concatenate([np.arange(n) < part.n_inner
+                               for n, part in zip(n_faces, parts, strict=True)])
+    inner = np.flatnonzero(is_inner)
+    by_edge = np.argsort(edge, kind="stable")
+    order = np.concatenate([inner[by_edge], np.flatnonzero(~is_inner)])
+    return Faces(
+        vertex=np.concatenate([part.vertex for part in parts]),
+        start=np.concatenate([[0], np.cumsum(count[order])]),
+        corner=corner[spans(start[order], count[order])],
+        side=side[order], edge=edge[by_edge],
+        normal=np.concatenate([part.normal for part in parts]),
+        uv=np.concatenate([part.uv for part in parts]),
+        triangle=np.concatenate([part.triangle for part in parts]))
+
+
+def spans(start: Array, count: Array) -> Array:
+    """Return start[0], start[0] + 1, ... (count[0] of them), then those of start[1], and so on."""
+    first = np.cumsum(count) - count
+    return np.repeat(start - first, count) + np.arange(int(count.sum()))
+
+
+def face_normals(faces: Faces) -> Array:
+    """Return the area vectors of the faces, (f, 3) [m^2]: normal times area."""
+    corner = faces.vertex[faces.corner]
+    count = np.diff(faces.start)
+    origin = np.repeat(corner[faces.start[:-1]], count, axis=0)
+    following = np.arange(len(corner)) + 1
+    following[faces.start[1:] - 1] = faces.start[:-1]
+    cross = np.cross(corner - origin, corner[following] - origin)
+    area: Array = 0.5 * np.add.reduceat(cross, faces.start[:-1], axis=0)
+    return area
+
+
+def lowest_corners(faces: Faces, n_elements: int) -> Array:
+    """Return the height y of the lowest corner of each element, (n,) [m]; inf without faces."""
+    lowest = np.full(n_elements, np.inf)
+    if len(faces.side):
+        height = np.minimum.reduceat(faces.vertex[faces.corner, 1], faces.start[:-1])
+        np.minimum.at(lowest, faces.side[:, 0], height)
+        inner = slice(0, faces.n_inner)
+        np.minimum.at(lowest, faces.side[inner, 1], height[inner])
+    return lowest
