@@ -157,25 +157,27 @@ class Simulation:
         touching = solver.contact_stiffness > 0.0
         step = self.device.module("sim/step.cu")
         decay = math.exp(-0.5 * solver.damping * solver.timestep)
+        bounds = (
+            1.0 / self.layout.unit, floor.height if floor.enabled else -1e300, floor.restitution,
+            floor.friction, 0.5 * contact.skin if touching else 1e150,
+            LARGEST_STEP * float(self.solid.size.min()),
+            self.layout.cluster_stride, self.layout.axis_stride)
         drift = step.drift.prepare(
-            n_clusters, solver.timestep, decay, 1.0 / self.layout.unit,
-            floor.height if floor.enabled else -1e300, floor.restitution, floor.friction,
-            0.5 * contact.skin if touching else 1e150,
-            LARGEST_STEP * float(self.solid.length_scale.min()),
-            self.layout.cluster_stride, self.layout.axis_stride,
-            particles.acceleration, particles.rest_position, particles.support, contact.noted,
-            particles.flag, particles.velocity, particles.position, particles.displacement)
+            n_clusters, solver.timestep, decay, *bounds, particles.acceleration,
+            particles.rest_position, particles.support, contact.noted, particles.flag,
+            particles.velocity, particles.position, particles.displacement)
         forces = self.bonds.forces(particles, solver.weak_factor, solver.break_rule)
         if touching:
             forces += contact.forces(particles, self.bonds.live)
         balls, held = self.balls, self._held
+        acting = (
+            self._source_start, self._source, particles.slot, particles.inverse_mass,
+            particles.inverse_density, particles.base_threshold, particles.strengthening,
+            balls.word, balls.position, balls.velocity)
         kick, first_kick = ([step.kick.prepare(
             n_clusters, balls.count, half, kept, *solver.gravity, contact.quantum,
-            particles.flag, self._source_start, self._source, particles.slot,
-            particles.inverse_mass, particles.inverse_density, particles.base_threshold,
-            particles.strengthening, balls.word, balls.position, balls.velocity,
-            particles.position, contact.touched, contact.force, balls.force,
-            particles.velocity, particles.acceleration, particles.threshold),
+            particles.flag, *acting, particles.position, contact.touched, contact.force,
+            balls.force, particles.velocity, particles.acceleration, particles.threshold),
             *held.hold_velocities(particles, solver.timestep, ahead),
             *balls.push(particles, solver, half)]
             for half, kept, ahead in ((0.5 * solver.timestep, decay, 1), (0.0, 1.0, 0)))
@@ -187,10 +189,21 @@ class Simulation:
                 *balls.move(particles, solver, floor, self._colliders), drift,
                 *self._colliders.collide(particles),
                 *held.hold_positions(particles, solver.timestep)]
-        settle = [*collect, *forces, *kick, step.end_step.prepare(
-            1, particles.flag, particles.step)]
-        return {"step": [*move, *settle], "settle": settle, "collect": first_collect,
-                "start": [*first_collect, *forces, *first_kick]}
+        end = step.end_step.prepare(1, particles.flag, particles.step)
+        evaluate, close = [*collect, *forces], [*kick, end]
+        sequences = {
+            "step": [*move, *evaluate, *close], "settle": [*evaluate, *close],
+            "open": [*move, *evaluate], "evaluate": evaluate, "close": close,
+            "collect": first_collect, "start": [*first_collect, *forces, *first_kick]}
+        if self._is_simple():
+            sequences["on"] = [end, step.kick_and_drift.prepare(
+                n_clusters, balls.count, solver.timestep, decay, *solver.gravity, contact.quantum,
+                *bounds, *acting, particles.rest_position, particles.support, contact.noted,
+                particles.flag, contact.touched, contact.force, balls.force, particles.velocity,
+                particles.position, particles.acceleration, particles.threshold,
+                particles.displacement),
+                *balls.move(particles, solver, floor, self._colliders), *evaluate]
+        return sequences
 
     def _start(self) -> None:
         """Set the velocities and evaluate the forces of step 0."""
@@ -235,21 +248,30 @@ class Simulation:
 
     @property
     def step_launches(self) -> list[Launch]:
-        """The kernels of a step, in order."""
-        return self._launches["step"]
+        """The kernels of a step among many, in order."""
+        return self._launches["on" if self._is_simple() else "step"]
 
     def advance(self, n_steps: int) -> None:
         """Do ``n_steps`` steps; raises :class:`Unstable` where a particle runs away."""
         goal = self.step + n_steps
         if self.flight is not None:
             self._fly(self.flight.free_until(goal))
+        if self._is_simple() and self.step < goal:
+            # The end of a step and the beginning of the next are one pass over the particles.
+            self._run("open", 1)
+            while self.step < goal - 1:
+                self._run("on", goal - 1 - self.step)
+            self._run("close", 1)
         while self.step < goal:
             self._run("step", goal - self.step)
 
+    def _is_simple(self) -> bool:
+        """Whether nothing acts on velocities but forces and the floor."""
+        return not (self._colliders.count or self._held.count or self.balls.mass.any())
+
     def _may_fly(self) -> bool:
         """Whether nothing acts on a free body but gravity, and balls fly straight."""
-        return not (self._colliders.count or self._held.count or self.solver.damping > 0.0
-                    or self.balls.mass.any())
+        return self._is_simple() and not self.solver.damping > 0.0
 
     def _fly(self, step: int) -> None:
         """Jump to a step of the free flight, unless it is past."""
@@ -268,8 +290,8 @@ class Simulation:
         while int(self.particles.flag[FLAG_HALT]):
             self._resolve_halt()
             self._launches = self._prepare()
-            self.device.run(self._launches["settle" if name == "step" else name], 1,
-                            halt=self.particles.flag)
+            rest = {"step": "settle", "open": "evaluate", "on": "evaluate"}.get(name, name)
+            self.device.run(self._launches[rest], 1, halt=self.particles.flag)
 
     def _resolve_halt(self) -> None:
         if int(self.particles.flag[FLAG_HALT]) == HALT_CAPACITY:
@@ -295,12 +317,15 @@ class Simulation:
         """Return sums over the live bonds of each particle.
 
         ``length`` sum V_j |xi| [m^4], ``inverse`` sum V_j / |xi| [m^2], ``count``, and
-        ``energy`` [J] (half of each bond's), each (n,) float64.
+        ``energy`` [J] (half of each bond's), each (n,) float64. In a graded body the first two
+        weigh each bond by its stiffness relative to the body's.
         """
         total = self._lane_sums().astype(np.float64)
         names = ("length", "inverse", "count", "energy")
-        return {name: self.layout.gather(np.ascontiguousarray(total[:, k]))
+        sums = {name: self.layout.gather(np.ascontiguousarray(total[:, k]))
                 for k, name in enumerate(names)}
+        grade = (self.solid.length_scale[self.solid.body] / self.solid.size) ** 2
+        return {**sums, "length": grade * sums["length"], "inverse": grade * sums["inverse"]}
 
     def _lane_sums(self) -> Array:
         """Return the four sums of :meth:`bond_sums` in lanes, (C, 4, 8) float32."""

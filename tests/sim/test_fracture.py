@@ -220,6 +220,18 @@ def test_resume_goes_on_bit_for_bit(device: Device) -> None:
     assert all(np.array_equal(there[name], here[name]) for name in there)
 
 
+def test_steps_one_by_one_are_the_steps_in_one_go() -> None:
+    """Kick and drift in one pass, as the steps in between do them, change no bit."""
+    device = open_device("cpu")
+    together, single = shattering(device), shattering(device)
+    together.advance(600)
+    for _ in range(600):
+        single.advance(1)
+    there, here = together.state(), single.state()
+    assert all(np.array_equal(there[name], here[name]) for name in there)
+    assert contact_work(together)
+
+
 def test_collecting_contacts_only_when_needed_changes_no_bit() -> None:
     device = open_device("cpu")
     lazy, plain = shattering(device), shattering(device)
