@@ -30,7 +30,7 @@ DEVICE Bond bond_of_row(
     return bond_now(xi, u, rest2, lane_sqrt(rest2));
 }
 
-// Number of the pair of clusters a <= b, or -1.
+// Number of the pair of clusters whose first is a, or -1.
 DEVICE int find_pair(const int *pair_start, const int *pair_second, int64 a, int64 b)
 {
     int low = pair_start[a], high = pair_start[a + 1] - 1;
@@ -46,11 +46,12 @@ DEVICE int find_pair(const int *pair_start, const int *pair_second, int64 a, int
 // Find the bonds between candidate pairs of clusters: bit 8 i + j is set where particle i of
 // the first and j of the second are within reach. A cluster with itself counts each pair once.
 KERNEL void find_bonds(
-    int n_pairs, double reach,
+    int n_pairs,
     const int *pair_first,      // (n_pairs,)
     const int *pair_second,     // (n_pairs,)
     const int *cluster_count,   // (n_clusters,) particles in the cluster, the rest is padding
     const double *position,     // (n_clusters, 3, LANES) [m]
+    const double *half_reach,   // (n_clusters, LANES) [m]: half the horizon
     OUT uint64 *mask)           // (n_pairs,)
 {
     FOR_EACH(p, n_pairs) {
@@ -60,6 +61,7 @@ KERNEL void find_bonds(
             const Vec3d x = load_particle(position, LANES * a + i);
             for (int j = a == b ? i + 1 : 0; j < cluster_count[b]; ++j) {
                 const Vec3d xi = load_particle(position, LANES * b + j) - x;
+                const double reach = half_reach[LANES * a + i] + half_reach[LANES * b + j];
                 if (dot(xi, xi) <= reach * reach) bits |= (uint64)1 << (LANES * i + j);
             }
         }
@@ -76,6 +78,7 @@ KERNEL void bond_forces(
     const int64 *step,
     const int *tile_start,      // (n_tiles + 1,) first cluster of a tile
     const int *tile_slot,       // (n_tiles + 1,) first slot of a tile
+    const int *own_slot,        // (n_clusters,) slot of a cluster in its own tile
     const int *pair_start,      // (n_clusters + 1,) first pair of a cluster
     const int *pair_second,     // (n_pairs,)
     const int *pair_slot,       // (n_pairs,) where the second cluster's sums go
@@ -170,7 +173,7 @@ KERNEL void bond_forces(
 
             // Add the rows' sums to the cluster's own slot.
             lane_fence();
-            float *own = slot + LANES * 4 * (int64)(tile_slot[tile] + a - tile_start[tile]);
+            float *own = slot + LANES * 4 * (int64)own_slot[a];
             UNROLL for (int i = 0; i < LANES; ++i) {
                 float total[4];
                 for (int k = 0; k < 3; ++k) total[k] = own[LANES * k + i] + lane_sum(sum[i][k]);
@@ -185,23 +188,30 @@ KERNEL void bond_forces(
 
 // Note where the live bit of each new contact candidate's bond is, -1 if never bonded.
 KERNEL void contact_bonds(
-    int n_padded, int capacity, int steps_ahead,
+    int n_padded, int steps_ahead,
     const int *flag,
     const int64 *step,
     const int *stamp,           // (n_padded,)
     const int *count,           // (n_padded,)
-    const int *candidate,       // (n_padded, capacity)
+    const int *candidate,       // (capacity, n_padded)
     const int *pair_start,      // (n_clusters + 1,)
     const int *pair_second,     // (n_pairs,)
-    INOUT int64 *candidate_bit) // (n_padded, capacity)
+    INOUT int64 *candidate_bit) // (capacity, n_padded)
 {
     if (flag[FLAG_HALT] || !flag[FLAG_REBUILD]) return;
     FOR_EACH(i, n_padded) {
         if (stamp[i] != (int)step[0] + steps_ahead) continue;
-        for (int64 k = capacity * i; k < capacity * i + count[i]; ++k) {
-            const int64 first = minimum(i, (int64)candidate[k]);
-            const int64 second = maximum(i, (int64)candidate[k]);
-            const int pair = find_pair(pair_start, pair_second, first / LANES, second / LANES);
+        for (int64 k = i; k < i + count[i] * (int64)n_padded; k += n_padded) {
+            // Within a cluster the lower lane is the row.
+            int64 first = minimum(i, (int64)candidate[k]);
+            int64 second = maximum(i, (int64)candidate[k]);
+            int pair = find_pair(pair_start, pair_second, first / LANES, second / LANES);
+            if (pair < 0) {
+                const int64 other = first;
+                first = second;
+                second = other;
+                pair = find_pair(pair_start, pair_second, first / LANES, second / LANES);
+            }
             const int64 bit = LANES * (first % LANES) + second % LANES;
             candidate_bit[k] = pair < 0 ? -1 : LANES * LANES * (int64)pair + bit;
         }
@@ -214,6 +224,7 @@ KERNEL void bond_sums(
     int n_tiles, float unit, float edge,
     const int *tile_start,      // (n_tiles + 1,)
     const int *tile_slot,       // (n_tiles + 1,)
+    const int *own_slot,        // (n_clusters,)
     const int *pair_start,      // (n_clusters + 1,)
     const int *pair_second,     // (n_pairs,)
     const int *pair_slot,       // (n_pairs,)
@@ -232,7 +243,7 @@ KERNEL void bond_sums(
         for (int64 s = tile_slot[tile]; s < tile_slot[tile + 1]; ++s)
             for (int k = 0; k < 4; ++k) lane_store(slot + LANES * (4 * s + k), zero);
         for (int a = tile_start[tile]; a < tile_start[tile + 1]; ++a) {
-            float *own = slot + LANES * 4 * (int64)(tile_slot[tile] + a - tile_start[tile]);
+            float *own = slot + LANES * 4 * (int64)own_slot[a];
             for (int p = pair_start[a]; p < pair_start[a + 1]; ++p) {
                 const int b = pair_second[p];
                 lane_f rest_b[3];

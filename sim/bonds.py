@@ -79,6 +79,7 @@ class ClusterBonds:
         self._weakened = False
         self._weight = device.xp.zeros(self.layout.particle.shape, np.float32)
         self._tile_start, self._tile_slot = put(network.tile_start), put(network.tile_slot)
+        self._own_slot = put(network.own_slot)
         self._pair_start, self._pair_first = put(network.pair_start), put(network.pair_first)
         self._pair_second, self._pair_slot = put(network.pair_second), put(network.pair_slot)
         self._pair_edge = put(network.pair_edge)
@@ -87,14 +88,20 @@ class ClusterBonds:
         self._rest = put(local.astype(np.float32))
         # Where volumes near the horizon count in full, the kernels are told so by a zero.
         self._edge = horizon + 0.5 if edge_volume == "partial" else 0.0
-        scale = solid.length_scale[solid.body[np.maximum(self.layout.particle[:, 0], 0)]]
+        scale = solid.size[np.maximum(self.layout.particle[:, 0], 0)]
         self._per_scale = put((unit / scale).astype(np.float32))
+        self._grade = (solid.length_scale[solid.body] / solid.size) ** 2
+        self._sum_volume = put(self.layout.scatter((self._grade * solid.volume).astype(np.float32)))
         self._module = device.module("sim/bonds.cu")
 
     def set_stiffness(self, particles: Particles, stiffness: Array) -> None:
-        """Keep V sqrt(c) for each particle: the product of two is c V_i V_j."""
+        """Keep V sqrt(c) for each particle: the product of two is c V_i V_j.
+
+        c falls with the fourth power of the horizon; in a graded body that of a bond is the
+        geometric mean of its ends'.
+        """
         solid = self._solid
-        weight = solid.volume * np.sqrt(stiffness[solid.body])
+        weight = solid.volume * np.sqrt(stiffness[solid.body]) * self._grade
         self._weight[...] = self._device.from_host(self.layout.scatter(weight.astype(np.float32)))
 
     def forces(
@@ -105,25 +112,26 @@ class ClusterBonds:
         return [self._module.bond_forces.prepare(
             self.n_tiles, particles.least_threshold, factor,
             int(break_rule == "smaller"), self._edge, particles.flag, particles.step,
-            self._tile_start, self._tile_slot, self._pair_start, self._pair_second,
-            self._pair_slot, self._weak, self._pair_edge, self._pair_edge_start, self._origin,
-            self._rest, particles.displacement, self._per_scale, self._weight,
-            particles.threshold, self.live, particles.edge_step, particles.slot)]
+            self._tile_start, self._tile_slot, self._own_slot, self._pair_start,
+            self._pair_second, self._pair_slot, self._weak, self._pair_edge,
+            self._pair_edge_start, self._origin, self._rest, particles.displacement,
+            self._per_scale, self._weight, particles.threshold, self.live, particles.edge_step,
+            particles.slot)]
 
     def sums(self, particles: Particles) -> list[Launch]:
         """Return the launch that sums lengths, counts and energies into the slots."""
         return [self._module.bond_sums.prepare(
             self.n_tiles, self.layout.unit, self._edge, self._tile_start, self._tile_slot,
-            self._pair_start, self._pair_second, self._pair_slot, self.live, self._origin,
-            self._rest, particles.displacement, self._per_scale, self._weight, particles.volume,
-            particles.slot)]
+            self._own_slot, self._pair_start, self._pair_second, self._pair_slot, self.live,
+            self._origin, self._rest, particles.displacement, self._per_scale, self._weight,
+            self._sum_volume, particles.slot)]
 
     def contact_bonds(
         self, particles: Particles, contact: ContactSearch, steps_ahead: int
     ) -> list[Launch]:
         """Return the launch that looks up the bonds of new contact candidates."""
         return [self._module.contact_bonds.prepare(
-            contact.n_padded, contact.capacity, steps_ahead, particles.flag, particles.step,
+            contact.n_padded, steps_ahead, particles.flag, particles.step,
             contact.stamp, contact.count, contact.candidate, self._pair_start,
             self._pair_second, contact.candidate_bit)]
 

@@ -1,9 +1,11 @@
 """Find the bonds of any set of particles, as pairs of 8-particle clusters.
 
 Bonds join all pairs within the horizon delta (levine-2014 section 3) and all adjacent
-elements. A pair of clusters holds a 64-bit mask of live bonds, as the cluster-pair lists of
-molecular dynamics do (Páll & Hess 2013); each pair is stored once, with its first cluster.
-Clusters are grouped into tiles, and a tile sums the forces of its pairs into slots of its own.
+elements. Where the length scale lambda is graded, the horizon of a pair is that of its mean. A
+pair of clusters holds a 64-bit mask of live bonds, as the cluster-pair lists of molecular
+dynamics do (Páll & Hess 2013); each pair is stored once, with its first cluster: the one of the
+two with fewer bonded particles, because the kernels do a row of the mask at a time. Clusters are
+grouped into tiles, and a tile sums the forces of its pairs into slots of its own.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ class ClusterNetwork:
     layout: Layout
     tile_start: Array       # (n_tiles + 1,) int32
     tile_slot: Array        # (n_tiles + 1,) int32
+    own_slot: Array         # (n_clusters,) int32
     pair_start: Array       # (n_clusters + 1,) int32
     pair_first: Array       # (n_pairs,) int32
     pair_second: Array      # (n_pairs,) int32
@@ -58,6 +61,17 @@ def find_network(device: Device, solid: Solid, horizon: float) -> ClusterNetwork
     np.bitwise_or.at(edge, at, np.uint64(1) << bit.astype(np.uint64))
     live |= edge
 
+    # Turn the pairs that get fewer rows by it, and put them where their first cluster is.
+    turned = (first != second) & (count_rows(transposed(live)) < count_rows(live))
+    live, edge = (np.where(turned, transposed(mask), mask) for mask in (live, edge))
+    first, second = np.where(turned, second, first), np.where(turned, first, second)
+    bit = np.where(turned[at], LANES * (bit % LANES) + bit // LANES, bit)
+    order = np.lexsort((second, first))
+    first, second, live, edge = (array[order] for array in (first, second, live, edge))
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    at = place[at]
+
     # Number the edges as the kernel counts them: by pair, then by bit.
     edge_number = np.lexsort((bit, at))
     edge_start = np.concatenate([[0], np.cumsum(np.bincount(at, minlength=len(first)))[:-1]])
@@ -65,7 +79,7 @@ def find_network(device: Device, solid: Solid, horizon: float) -> ClusterNetwork
     keep = live != 0
     first, second, live, edge, edge_start = (
         array[keep] for array in (first, second, live, edge, edge_start))
-    tile_start, tile_slot, pair_slot, source_start, source = lay_out_slots(
+    tile_start, tile_slot, own_slot, pair_slot, source_start, source = lay_out_slots(
         len(particle), first, second)
     layout = Layout(
         particle=particle, source_start=source_start, n_slot_floats=4 * LANES * len(source),
@@ -73,7 +87,7 @@ def find_network(device: Device, solid: Solid, horizon: float) -> ClusterNetwork
         spacing=typical_spacing(solid, particle), unit=displacement_unit(solid, horizon),
         cluster_stride=3 * LANES, axis_stride=LANES)
     return ClusterNetwork(
-        layout=layout, tile_start=tile_start, tile_slot=tile_slot,
+        layout=layout, tile_start=tile_start, tile_slot=tile_slot, own_slot=own_slot,
         pair_start=row_starts(first, len(particle)), pair_first=first, pair_second=second,
         pair_slot=pair_slot, pair_live=live, pair_edge=edge,
         pair_edge_start=edge_start.astype(np.int32), edge_number=edge_number)
@@ -86,7 +100,7 @@ def displacement_unit(solid: Solid, horizon: float) -> float:
     """
     edge = solid.position[solid.edge[:, 0]] - solid.position[solid.edge[:, 1]]
     adjacent = math.sqrt((edge**2).sum(1).max(initial=0.0))
-    longest = max(horizon * float(solid.length_scale.max()), adjacent)
+    longest = max(horizon * float(solid.size.max(initial=0.0)), adjacent, 1e-300)
     return float(2.0 ** math.ceil(math.log2(4.0 * longest / 2.0**31)))
 
 
@@ -109,8 +123,8 @@ def candidate_pairs(
     position = solid.position[particle]
     low = np.where(inside, position, np.inf).min(1)
     high = np.where(inside, position, -np.inf).max(1)
-    reach = horizon * float(solid.length_scale.max()) * (1 + HORIZON_TOLERANCE)
-    near = near_boxes(low, high, reach)
+    half = np.where(inside[..., 0], half_reach(solid, horizon)[particle], 0.0).max(1)
+    near = near_boxes(low, high, half)
     own = np.repeat(np.arange(len(particle))[:, None], 2, axis=1)
     body = solid.body[particle[:, 0]]
     pairs = np.concatenate([own, near[body[near[:, 0]] == body[near[:, 1]]], edge_cluster])
@@ -120,14 +134,20 @@ def candidate_pairs(
     return (key // width).astype(np.int32), (key % width).astype(np.int32)
 
 
-def near_boxes(low: Array, high: Array, reach: float) -> Array:
-    """Return the pairs of boxes closer than ``reach``, (k, 2).
+def half_reach(solid: Solid, horizon: float) -> Array:
+    """Return half the horizon of each particle, (n,) [m]; two of them make that of a pair."""
+    reach: Array = 0.5 * horizon * (1 + HORIZON_TOLERANCE) * solid.size
+    return reach
+
+
+def near_boxes(low: Array, high: Array, half: Array) -> Array:
+    """Return the pairs of boxes closer than the sum of their ``half`` (n,), (k, 2).
 
     Boxes are sorted into classes by size, so that a few large ones (a cluster across a gap)
     do not widen the search for all others.
     """
     center = (low + high) / 2
-    radius = np.sqrt(((high - low) ** 2).sum(1)) / 2
+    radius = np.sqrt(((high - low) ** 2).sum(1)) / 2 + half
     size = np.ceil(np.log2(np.maximum(radius / max(float(np.median(radius)), 1e-300), 0.5)) * 4)
     classes = [np.flatnonzero(size == number) for number in np.unique(size)]
     trees = [cKDTree(center[members]) for members in classes]
@@ -135,7 +155,7 @@ def near_boxes(low: Array, high: Array, reach: float) -> Array:
     found = []
     for i, one in enumerate(classes):
         for j, other in enumerate(classes[: i + 1]):
-            limit = reach + largest[i] + largest[j]
+            limit = largest[i] + largest[j]
             if i == j:
                 pair = trees[i].query_pairs(limit, output_type="ndarray")
                 first, second = one[pair[:, 0]], one[pair[:, 1]]
@@ -144,7 +164,8 @@ def near_boxes(low: Array, high: Array, reach: float) -> Array:
                 first, second = one[near["i"]], other[near["j"]]
             gap = np.maximum(low[first] - high[second], low[second] - high[first])
             apart = (np.maximum(gap, 0.0) ** 2).sum(1)
-            found.append(np.column_stack([first, second])[apart <= reach**2])
+            found.append(np.column_stack([first, second])[
+                apart <= (half[first] + half[second]) ** 2])
     return np.concatenate(found)
 
 
@@ -154,17 +175,29 @@ def find_bonds(
     """Return the mask of particles within the horizon for each pair of clusters."""
     position = np.ascontiguousarray(np.moveaxis(solid.position[np.maximum(particle, 0)], 2, 1))
     count = (particle >= 0).sum(1).astype(np.int32)
+    half = half_reach(solid, horizon)[np.maximum(particle, 0)]
     mask = device.xp.zeros(len(first), np.uint64)
-    body = solid.body[particle[first, 0]]
-    module = device.module("sim/bonds.cu")
-    result = np.zeros(len(first), np.uint64)
-    for number, length_scale in enumerate(solid.length_scale):
-        reach = horizon * float(length_scale) * (1 + HORIZON_TOLERANCE)
-        module.find_bonds(
-            len(first), reach, device.from_host(first), device.from_host(second),
-            device.from_host(count), device.from_host(position), mask)
-        result = np.where(body == number, device.to_host(mask), result)
-    return result
+    device.module("sim/bonds.cu").find_bonds(
+        len(first), *map(device.from_host, (first, second, count, position, half)), mask)
+    return device.to_host(mask)
+
+
+def transposed(mask: Array) -> Array:
+    """Return 8 x 8 bit matrices (n,) uint64 with rows and columns exchanged."""
+    # Exchange the off-diagonal blocks of 1, then 2, then 4 bits.
+    for shift, block in ((7, 0x00AA00AA00AA00AA), (14, 0x0000CCCC0000CCCC),
+                         (28, 0x00000000F0F0F0F0)):
+        by = np.uint64(shift)
+        swap = (mask ^ (mask >> by)) & np.uint64(block)
+        mask = mask ^ swap ^ (swap << by)
+    return mask
+
+
+def count_rows(mask: Array) -> Array:
+    """Return the number of rows of 8 x 8 bit matrices that hold a bit, (n,)."""
+    row = np.ascontiguousarray(mask).view(np.uint8).reshape(-1, LANES)
+    count: Array = (row != 0).sum(axis=1)
+    return count
 
 
 def row_starts(row: Array, n_rows: int) -> Array:
@@ -173,14 +206,13 @@ def row_starts(row: Array, n_rows: int) -> Array:
 
 
 def lay_out_slots(n_clusters: int, first: Array, second: Array) -> tuple[Array, ...]:
-    """Give every tile a slot for each cluster that its pairs touch: its own first.
+    """Give every tile a slot for each of its clusters and each that its pairs touch.
 
-    Returns (tile_start, tile_slot, pair_slot, source_start, source).
+    Returns (tile_start, tile_slot, own_slot, pair_slot, source_start, source).
     """
     n_tiles = -(-n_clusters // TILE_CLUSTERS)
     tile_start = np.minimum(np.arange(n_tiles + 1) * TILE_CLUSTERS, n_clusters)
-    # A slot is a (tile, cluster) that occurs; sorted keys put a tile's own clusters first,
-    # because its pairs only reach to later clusters.
+    # A slot is a (tile, cluster) that occurs.
     cluster = np.arange(n_clusters, dtype=np.int64)
     pair_key = (first.astype(np.int64) // TILE_CLUSTERS) * n_clusters + second
     own_key = (cluster // TILE_CLUSTERS) * n_clusters + cluster
@@ -188,5 +220,6 @@ def lay_out_slots(n_clusters: int, first: Array, second: Array) -> tuple[Array, 
     slot_tile, slot_cluster = key // n_clusters, key % n_clusters
     source = np.argsort(slot_cluster, kind="stable")
     return (tile_start.astype(np.int32), row_starts(slot_tile, n_tiles),
+            np.searchsorted(key, own_key).astype(np.int32),
             np.searchsorted(key, pair_key).astype(np.int32),
             row_starts(slot_cluster[source], n_clusters), source)

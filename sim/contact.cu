@@ -76,13 +76,13 @@ KERNEL void contact_collect(
     const int *next,            // (n_padded,)
     INOUT int *flag,
     INOUT int *count,           // (n_padded,)
-    INOUT int *candidate)       // (n_padded, capacity)
+    INOUT int *candidate)       // (capacity, n_padded)
 {
     if (flag[FLAG_HALT] || !flag[FLAG_REBUILD]) return;
     FOR_EACH(i, n_padded) {
         if (stamp[i] != (int)step[0] + steps_ahead || inverse_mass[i] <= 0.0f) continue;
         int found = 0;
-        int *mine = candidate + capacity * i;
+        int *mine = candidate + i;
         const Vec3d x = load_particle(noted, i);
         const Cell home = cell_of(x, inverse_cell);
         for (int corner = 0; corner < 27; ++corner) {
@@ -94,13 +94,15 @@ KERNEL void contact_collect(
                 const Vec3d other = load_particle(noted, j);
                 const Vec3d apart = other - x;
                 if (j == i || dot(apart, apart) >= reach * reach) continue;
+                // Of two lists collected together, that of the lower number has the pair.
+                if (j < i && stamp[j] == stamp[i]) continue;
                 // Two cells may share a bucket: take a particle from its own cell only.
                 const Cell its = cell_of(other, inverse_cell);
                 if (its.x != cell.x || its.y != cell.y || its.z != cell.z) continue;
                 if (found < capacity) {
-                    int place = found;
-                    for (; place > 0 && mine[place - 1] > j; --place)
-                        mine[place] = mine[place - 1];
+                    int64 place = found * (int64)n_padded;
+                    for (; place > 0 && mine[place - n_padded] > j; place -= n_padded)
+                        mine[place] = mine[place - n_padded];
                     mine[place] = j;
                 }
                 ++found;
@@ -117,14 +119,15 @@ KERNEL void contact_collect(
 // Repel the candidates without a live bond. Forces are summed as integers, whose sum does not
 // depend on the order: that is what the atomic additions rely on.
 KERNEL void contact_forces(
-    int n_padded, int capacity, double stiffness, double inverse_quantum,
+    int n_padded, double stiffness, double inverse_quantum,
     const int *flag,
     const int *count,           // (n_padded,)
-    const int *candidate,       // (n_padded, capacity)
-    const int64 *candidate_bit, // (n_padded, capacity) place of the bond's live bit, or -1
+    const int *candidate,       // (capacity, n_padded)
+    const int64 *candidate_bit, // (capacity, n_padded) place of the bond's live bit, or -1
     const int *stamp,           // (n_padded,)
     const uint8 *live,          // live bits of all bonds
     const float *contact_radius,// (n_padded,) a quarter of lambda [m]
+    const float *share,         // (n_padded,) of the stiffness; below 1 for splinters
     const double *rest_position,// (n_clusters, 3, LANES) [m]
     const double *position,     // (n_clusters, 3, LANES) [m]
     INOUT int *touched,         // (n_clusters,) whether a cluster's sums are to be read
@@ -132,12 +135,12 @@ KERNEL void contact_forces(
 {
     if (flag[FLAG_HALT]) return;
     FOR_EACH_CHUNKED(i, n_padded, 2048) {
-        for (int64 k = capacity * i; k < capacity * i + count[i]; ++k) {
+        for (int64 k = i; k < i + count[i] * (int64)n_padded; k += n_padded) {
             const int64 j = candidate[k];
-            // The pair belongs to the list that was collected last.
-            if (stamp[i] < stamp[j] || (stamp[i] == stamp[j] && i > j)) continue;
             const int64 bit = candidate_bit[k];
             if (bit >= 0 && (live[bit / 8] >> bit % 8 & 1)) continue;
+            // The pair belongs to the list that was collected last.
+            if (stamp[i] < stamp[j]) continue;
             const Vec3d apart = load_particle(position, i) - load_particle(position, j);
             const double within = (double)contact_radius[i] + (double)contact_radius[j];
             const double distance2 = dot(apart, apart);
@@ -148,7 +151,8 @@ KERNEL void contact_forces(
             const double reach = minimum(within, 0.9 * rest);
             const double distance = sqrt(distance2);
             if (distance >= reach || distance <= 0.0) continue;
-            const double push = contact_force(stiffness, distance, reach) / distance;
+            const double part = minimum((double)share[i], (double)share[j]);
+            const double push = part * contact_force(stiffness, distance, reach) / distance;
             const double along[3] = {apart.x, apart.y, apart.z};
             for (int axis = 0; axis < 3; ++axis) {
                 const int64 force = (int64)rint(push * along[axis] * inverse_quantum);

@@ -38,14 +38,18 @@ class ContactSearch:
         self.device = device
         self.stiffness = stiffness
         self.n_padded = layout.n_clusters * LANES
-        smallest = float(solid.length_scale.min())
+        smallest = float(solid.size.min())
         self.skin = min(max(layout.spacing / smallest - 0.55, SKIN[0]), SKIN[1]) * smallest
-        self.reach = 0.5 * float(solid.length_scale.max()) + self.skin
+        self.reach = 0.5 * float(solid.size.max()) + self.skin
         # The largest force of a pair is 2^40 quanta; 2^22 pairs may act on one particle.
-        largest = max(stiffness, 1e-300) * (0.5 * float(solid.length_scale.max())) ** 2
+        largest = max(stiffness, 1e-300) * (0.5 * float(solid.size.max())) ** 2
         self.quantum = 2.0 ** (np.ceil(np.log2(largest)) - 40)
         self.radius = device.from_host(layout.scatter(
-            (0.25 * solid.length_scale[solid.body]).astype(np.float32)))
+            (0.25 * solid.size).astype(np.float32)))
+        # A splinter far below its body's mean volume would be thrown by the force of a whole one.
+        mean = np.bincount(solid.body, solid.volume) / np.maximum(np.bincount(solid.body), 1)
+        self.share = device.from_host(layout.scatter(
+            np.minimum(1.0, solid.volume / mean[solid.body] + 1e-6).astype(np.float32)))
         self.noted = device.from_host(layout.scatter(solid.position))
         self.stamp = xp.zeros(self.n_padded, np.int32)
         self.head = xp.full(1 << max(4, (self.n_padded - 1).bit_length()), -1, np.int32)
@@ -58,8 +62,8 @@ class ContactSearch:
     def set_capacity(self, capacity: int) -> None:
         """Make room for ``capacity`` candidates a particle; all must be collected anew."""
         self.capacity = capacity
-        self.candidate = self.device.xp.zeros((self.n_padded, capacity), np.int32)
-        self.candidate_bit = self.device.xp.zeros((self.n_padded, capacity), np.int64)
+        self.candidate = self.device.xp.zeros((capacity, self.n_padded), np.int32)
+        self.candidate_bit = self.device.xp.zeros((capacity, self.n_padded), np.int64)
 
     def collect(self, particles: Particles, steps_ahead: int) -> list[Launch]:
         """Return the launches that bring the candidates up to date where the flag asks so."""
@@ -80,7 +84,7 @@ class ContactSearch:
     def forces(self, particles: Particles, live: Any) -> list[Launch]:
         """Return the launch that sums the contact forces; ``live`` are the bonds' bits."""
         return [self.device.module("sim/contact.cu").contact_forces.prepare(
-            self.n_padded, self.capacity, self.stiffness, 1.0 / self.quantum, particles.flag,
+            self.n_padded, self.stiffness, 1.0 / self.quantum, particles.flag,
             self.count, self.candidate, self.candidate_bit, self.stamp,
-            live.reshape(-1).view(np.uint8), self.radius, particles.rest_position,
+            live.reshape(-1).view(np.uint8), self.radius, self.share, particles.rest_position,
             particles.position, self.touched, self.force)]

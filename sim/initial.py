@@ -47,12 +47,17 @@ def strain_limits(
 
     ``materials`` are those of the bodies, ``images`` the pictures that ``weakening`` names.
     """
-    limit = np.array([
-        critical_stretch(material, solver.horizon * float(length_scale))
-        for material, length_scale in zip(materials, solid.length_scale, strict=True)])
+    limit = np.empty(solid.n_particles)
+    for number, material in enumerate(materials):
+        inside = solid.body == number
+        length_scale = float(solid.length_scale[number])
+        limit[inside] = critical_stretch(material, solver.horizon * length_scale)
+        if material.strain_limit == 0.0:
+            # s0 falls with the root of the horizon, which is each particle's own if graded.
+            limit[inside] *= np.sqrt(length_scale / solid.size[inside])
     spread = np.array([material.strain_scatter for material in materials])
     noise = scatter.normal(solver.seed, np.arange(solid.n_particles))
-    threshold: Array = limit[solid.body] * np.maximum(0.05, 1.0 + spread[solid.body] * noise)
+    threshold: Array = limit * np.maximum(0.05, 1.0 + spread[solid.body] * noise)
     for places in weakening:
         threshold *= 1.0 - (1.0 - solver.weak_factor) * weakness(
             places, solid.position, images)

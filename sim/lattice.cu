@@ -200,21 +200,21 @@ KERNEL void lattice_sums(
 
 // Note where the live bit of each new contact candidate's bond is, -1 if never bonded.
 KERNEL void lattice_contact_bonds(
-    int n_padded, int capacity, int steps_ahead, int reach, int n_offsets,
+    int n_padded, int steps_ahead, int reach, int n_offsets,
     const int *flag,
     const int64 *step,
     const int *stamp,           // (n_padded,)
     const int *count,           // (n_padded,)
-    const int *candidate,       // (n_padded, capacity)
+    const int *candidate,       // (capacity, n_padded)
     const int *cell,            // (n_padded, 4): body, then place along a, b and the row
     const int *offset_number,   // (2 reach + 1)^3: number of the offset ahead, or -1
-    INOUT int64 *candidate_bit) // (n_padded, capacity)
+    INOUT int64 *candidate_bit) // (capacity, n_padded)
 {
     if (flag[FLAG_HALT] || !flag[FLAG_REBUILD]) return;
     const int side = 2 * reach + 1;
     FOR_EACH(i, n_padded) {
         if (stamp[i] != (int)step[0] + steps_ahead) continue;
-        for (int64 k = capacity * i; k < capacity * i + count[i]; ++k) {
+        for (int64 k = i; k < i + count[i] * (int64)n_padded; k += n_padded) {
             // The bit stands with the particle from which the other is ahead.
             int64 found = -1;
             for (int turn = 0; turn < 2; ++turn) {

@@ -164,7 +164,7 @@ class LatticeBonds:
     ) -> list[Launch]:
         """Return the launch that looks up the bonds of new contact candidates."""
         return [self._module.lattice_contact_bonds.prepare(
-            contact.n_padded, contact.capacity, steps_ahead, self._reach, self._n_offsets,
+            contact.n_padded, steps_ahead, self._reach, self._n_offsets,
             particles.flag, particles.step, contact.stamp, contact.count, contact.candidate,
             self._cell, self._offset_number, contact.candidate_bit)]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -9,8 +11,9 @@ from tests.sim.blocks import GLASS, SPACING, lattice
 from vfx.device import Device
 from vfx.geometry.bodies import Body
 from vfx.geometry.grid import build_solid
+from vfx.geometry.handoff import Solid
 from vfx.sim.bonds import ClusterBonds
-from vfx.sim.clusters import near_boxes
+from vfx.sim.clusters import count_rows, near_boxes, transposed
 from vfx.sim.lattice import LatticeBonds, is_lattice
 from vfx.sim.settings import Floor, Solver
 from vfx.sim.simulate import Simulation
@@ -84,5 +87,52 @@ def test_boxes_within_reach_are_found_however_wide_they_are() -> None:
     reach = 0.1
     gap = np.maximum(0.0, np.maximum(low[:, None] - high[None], low[None] - high[:, None]))
     near = np.argwhere(np.triu(np.sqrt((gap**2).sum(2)) <= reach, 1))
-    found = np.unique(np.sort(near_boxes(low, high, reach), axis=1), axis=0)
+    pairs = near_boxes(low, high, np.full(len(low), 0.5 * reach))
+    found = np.unique(np.sort(pairs, axis=1), axis=0)
     assert np.array_equal(found, near)
+
+
+def test_transposed_masks_exchange_rows_and_columns() -> None:
+    bits = np.random.default_rng(3).random((50, 8, 8)) < 0.3
+    mask, turned = (
+        np.packbits(each.reshape(50, 64), axis=1, bitorder="little").view(np.uint64)[:, 0]
+        for each in (bits, np.swapaxes(bits, 1, 2)))
+    assert np.array_equal(transposed(mask), turned)
+    assert np.array_equal(count_rows(mask), bits.any(axis=2).sum(axis=1))
+
+
+def graded_cloud() -> Solid:
+    """A cube of random points whose length scale triples from one side to the other."""
+    position = np.random.default_rng(4).random((400, 3)) * 20e-3
+    solid = build_solid([Body(name="a", material="glass", cells=(400, 1, 1), spacing=SPACING)])
+    solid.position, solid.kind = position, np.array(["voronoi"])
+    solid.size = SPACING * (1.0 + 2.0 * position[:, 0] / 20e-3)
+    return solid
+
+
+def test_graded_bodies_bond_within_the_mean_horizon_and_stiffen_with_it(device: Device) -> None:
+    solid = graded_cloud()
+    solver = Solver(horizon=3.0, contact_stiffness=0.0, gravity=(0.0, 0.0, 0.0))
+    tough = dataclasses.replace(GLASS, strain_limit=0.5)
+    sim = Simulation(device, solid, {"glass": tough}, solver, Floor(enabled=False))
+    noise = np.random.default_rng(2).normal(size=(solid.n_particles, 3)) * 1e-2 * SPACING
+    sim.place(solid.position + noise)
+
+    # The same forces by a plain sum over all pairs.
+    delta = 3.0 * solid.size
+    stiffness = 18.0 * GLASS.bulk_modulus / (np.pi * delta**4)
+    xi = solid.position[:, None] - solid.position[None]
+    length = np.sqrt((xi**2).sum(2))
+    bonded = (length > 0) & (length <= 0.5 * (delta[:, None] + delta[None]) * (1 + 1e-6))
+    bonded[tuple(solid.edge.T)] = bonded[tuple(solid.edge[:, ::-1].T)] = True
+    assert np.array_equal(sim.initial_bonds, bonded.sum(1))
+    y = xi + noise[:, None] - noise[None]
+    now = np.sqrt((y**2).sum(2))
+    np.fill_diagonal(length, 1.0)
+    np.fill_diagonal(now, 1.0)
+    weight = np.sqrt(stiffness[:, None] * stiffness[None]) * solid.volume[None]
+    pull = np.where(bonded, weight * (now - length) / length / now, 0.0)
+    acceleration = -(pull[..., None] * y).sum(1) / GLASS.density
+    assert np.abs(sim.acceleration - acceleration).max() < 1e-4 * np.abs(acceleration).max()
+    stiffest = np.where(bonded, weight / length, 0.0).sum(1).max()
+    assert sim.stable_step == pytest.approx(np.sqrt(2.0 * GLASS.density / stiffest), rel=1e-4)
