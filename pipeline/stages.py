@@ -47,10 +47,10 @@ class Stage:
 
 
 STAGES = (
-    Stage("geometry", 1, build_geometry,
+    Stage("geometry", 2, build_geometry,
           takes=("shot.shape",),
           gives="solid", file_name="solid.npz"),
-    Stage("sim", 2, simulate,
+    Stage("sim", 3, simulate,
           takes=("solid", "shot.physics", "density pictures"),
           gives="motion", file_name="frame.{frame:04d}.npz"),
     Stage("align", 1, align_fragments,
