@@ -2,7 +2,7 @@
 #include "device/device.cuh"
 #include "sim/layout.cuh"
 
-// Put the held particles where they belong at the end of the step: rest + velocity * time.
+// Put the held particles where they belong at the end of the step: start + velocity * time.
 KERNEL void hold_positions(
     int n_held, double dt, double inverse_unit, int64 cluster_stride, int64 axis_stride,
     const int *flag,
@@ -10,6 +10,7 @@ KERNEL void hold_positions(
     const int *held,            // (n_held,) particles
     const int *held_region,     // (n_held,)
     const double *drive,        // (n_regions, 4) velocity [m/s], time of release [s]
+    const double *start,        // (n_held, 3) [m]
     const double *rest,         // (n_clusters, 3, LANES) [m]
     INOUT double *velocity,     // (n_clusters, 3, LANES)
     INOUT double *position,     // (n_clusters, 3, LANES)
@@ -22,7 +23,7 @@ KERNEL void hold_positions(
         if (time > word[3]) continue;
         const int64 i = held[h];
         for (int k = 0; k < 3; ++k) {
-            const double moved = word[k] * time, x = rest[component(i, k)] + moved;
+            const double x = start[3 * h + k] + word[k] * time;
             position[component(i, k)] = x;
             velocity[component(i, k)] = word[k];
             displacement[i / LANES * cluster_stride + k * axis_stride + i % LANES] = (int)(uint32)

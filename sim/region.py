@@ -1,6 +1,6 @@
 """Regions of bodies: particles that are fixed or driven, and places with another strain limit.
 
-A region is a box or a sphere in the world at rest. A held particle is where rest + velocity *
+A region is a box or a sphere in the world at rest. A held particle is where start + velocity *
 time says, exactly, and passes no force on to itself; it is let go when its time has come. Where
 held regions overlap the last one counts; strain factors multiply.
 """
@@ -51,13 +51,20 @@ class HeldParticles:
             if region.holds:
                 owner[inside] = number
         held = np.flatnonzero(owner >= 0)
+        self._device = device
         self._layout = layout
         self._module = device.module("sim/region.cu")
         self.count = len(held)
         self._held = device.from_host(layout.lane_of()[held].astype(np.int32))
         self._region = device.from_host(owner[held])
+        self._who = held
+        self._start = device.from_host(solid.position[held])
         drive = [[*region.velocity, region.until or math.inf] for region in regions]
         self._drive = device.from_host(np.array(drive, np.float64).reshape(-1, 4))
+
+    def start_from(self, position: Array) -> None:
+        """Hold or drive from (n, 3) other positions at time 0 than those of rest."""
+        self._start[...] = self._device.from_host(position[self._who])
 
     def hold_positions(self, particles: Particles, timestep: float) -> list[Launch]:
         """Return the launch that puts the held particles in place after a drift."""
@@ -67,7 +74,7 @@ class HeldParticles:
         return [self._module.hold_positions.prepare(
             self.count, timestep, 1.0 / layout.unit, layout.cluster_stride, layout.axis_stride,
             particles.flag, particles.step, self._held, self._region, self._drive,
-            particles.rest_position, particles.velocity, particles.position,
+            self._start, particles.rest_position, particles.velocity, particles.position,
             particles.displacement)]
 
     def hold_velocities(

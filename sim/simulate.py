@@ -214,7 +214,11 @@ class Simulation:
         self._raise_flag(FLAG_REBUILD, 0)
 
     def place(self, position: Array, velocity: Array | None = None) -> None:
-        """Put the particles at (n, 3) positions, with velocities, and evaluate the forces."""
+        """Put the particles at (n, 3) positions, with velocities, and evaluate the forces.
+
+        Those of fixed and driven regions are held from there on.
+        """
+        self._held.start_from(position)
         self._overwrite(self.particles.position, self.layout.scatter(position))
         if velocity is not None:
             self._initial_velocity = velocity

@@ -14,7 +14,7 @@ import numpy as np
 from vfx.bench.validation import plates
 from vfx.bench.validation.findings import Report
 from vfx.geometry.handoff import Array
-from vfx.sim.settings import Material
+from vfx.sim.settings import Material, Region
 
 STEEL = Material(density=8000.0, bulk_modulus=190e9 * 2 / 3, fracture_energy=22.17e3,
                  strain_scatter=0.0, compression_strengthening=0.25)
@@ -24,19 +24,14 @@ SPEED, DURATION = 16.0, 95e-6
 
 def strike() -> tuple[Array, Array]:
     """Return the damage map (cells x, cells y) at the end, and the cell centres along x [m]."""
-    sim = plates.make_plate(CELLS, SPACING, STEEL, horizon=HORIZON, timestep=TIMESTEP)
-    x = sim.solid.position
-    left = x[:, 0].min()
-    for side in (-1.0, 1.0):
-        y = side * 25e-3 + 1e-9
-        plates.cut(sim, [(left - SPACING, y, left + 49.5e-3, y)])
-    driven = (x[:, 0] < left + 2.5 * SPACING) & (np.abs(x[:, 1]) < 25e-3)
-    plates.hold(sim, driven)
-    velocity = np.zeros_like(x)
-    velocity[driven, 0] = SPEED
-    sim.place(x, velocity)
+    left = -0.5 * CELLS[0] * SPACING
+    struck = Region(center=(left + 1.5 * SPACING, 0.0, 0.0), velocity=(SPEED, 0.0, 0.0),
+                    size=(3.0 * SPACING, 50e-3, 2.0 * CELLS[2] * SPACING))
+    sim = plates.make_plate(
+        CELLS, SPACING, STEEL, regions=[struck], horizon=HORIZON, timestep=TIMESTEP,
+        notches=[(left - SPACING, left + 50e-3, side * 25e-3 + 1e-9) for side in (-1.0, 1.0)])
     sim.advance(round(DURATION / TIMESTEP))
-    return plates.damage_map(sim), np.unique(x[:, 0])
+    return plates.damage_map(sim), np.unique(sim.solid.position[:, 0])
 
 
 def crack_angle(lost: Array, upper: bool) -> tuple[float, int]:

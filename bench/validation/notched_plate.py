@@ -18,7 +18,7 @@ import numpy as np
 from vfx.bench.validation import plates
 from vfx.bench.validation.findings import Report
 from vfx.geometry.handoff import Array
-from vfx.sim.settings import Material
+from vfx.sim.settings import Material, Region
 
 GLASS = Material(density=2440.0, bulk_modulus=48e9, fracture_energy=135.0,
                  strain_scatter=0.0, compression_strengthening=0.25)
@@ -33,16 +33,15 @@ SUDDEN_SPEEDS = (0.3, 1.2)
 
 def pull(load: float) -> tuple[Array, Array, Array]:
     """Return times [s], crack lengths [m] since the start, and the last damage map."""
-    sim = plates.make_plate(CELLS, SPACING, GLASS, horizon=HORIZON, timestep=TIMESTEP)
-    x = sim.solid.position
-    height = CELLS[1] * SPACING
+    width, height = CELLS[0] * SPACING, CELLS[1] * SPACING
     # Plane stress: E = 3/2 K at a Poisson ratio of 1/4, held along x: E / (1 - 1/16).
     strain = math.sqrt(2.0 * load * GLASS.fracture_energy / (1.6 * GLASS.bulk_modulus * height))
-    left = x[:, 0].min() - SPACING
-    tip = left + 0.25 * CELLS[0] * SPACING
-    plates.cut(sim, [(left, 1e-9, tip, 1e-9)])
-    plates.hold(sim, np.abs(x[:, 1]) > 0.5 * height - HORIZON * SPACING)
-    plates.toughen(sim, np.abs(x[:, 1]) > 0.5 * height - 4 * HORIZON * SPACING)
+    tip = -0.25 * width - 0.5 * SPACING
+    sim = plates.make_plate(
+        CELLS, SPACING, GLASS, notches=[(-0.5 * width - SPACING, tip, 1e-9)],
+        regions=[region for side in (-1.0, 1.0) for region in grips(CELLS, side, fixed=True)],
+        horizon=HORIZON, timestep=TIMESTEP)
+    x = sim.solid.position
     # Start from the stretched strip; the flanks of the notch are relaxed beforehand by halves.
     moved = x.copy()
     moved[:, 1] *= 1.0 + strain
@@ -68,19 +67,20 @@ def pull(load: float) -> tuple[Array, Array, Array]:
     return np.array(times), np.array(lengths), plates.damage_map(sim)
 
 
+def grips(cells: tuple[int, int, int], side: float, **held: object) -> list[Region]:
+    """Return the held edge at one side, and the tough rows around it."""
+    return [plates.grip(cells, SPACING, HORIZON * SPACING, side, **held),
+            plates.grip(cells, SPACING, 4 * HORIZON * SPACING, side, strain_factor=plates.TOUGH)]
+
+
 def pull_suddenly(speed: float) -> tuple[Array, Array, Array]:
     """Return times [s], crack lengths [m] and the damage map of a plate pulled from rest."""
+    driven = [region for side in (-1.0, 1.0)
+              for region in grips(SUDDEN_CELLS, side, velocity=(0.0, side * speed, 0.0))]
     sim = plates.make_plate(
-        SUDDEN_CELLS, SPACING, GLASS, horizon=HORIZON, timestep=SUDDEN_TIMESTEP)
+        SUDDEN_CELLS, SPACING, GLASS, notches=[(-SUDDEN_CELLS[0] * SPACING, 0.0, 1e-9)],
+        regions=driven, horizon=HORIZON, timestep=SUDDEN_TIMESTEP)
     x = sim.solid.position
-    height = SUDDEN_CELLS[1] * SPACING
-    plates.cut(sim, [(x[:, 0].min() - SPACING, 1e-9, 0.0, 1e-9)])
-    edge = np.abs(x[:, 1]) > 0.5 * height - HORIZON * SPACING
-    plates.hold(sim, edge)
-    plates.toughen(sim, np.abs(x[:, 1]) > 0.5 * height - 4 * HORIZON * SPACING)
-    velocity = np.zeros_like(x)
-    velocity[edge, 1] = speed * np.sign(x[edge, 1])
-    sim.place(x, velocity)
     times, lengths = [], []
     columns = np.unique(x[:, 0])
     middle = slice(SUDDEN_CELLS[1] // 4, -(SUDDEN_CELLS[1] // 4))

@@ -1,12 +1,8 @@
-"""Plates a few cells thick: cut, hold, drive, and read their cracks.
-
-Pre-cracks and held or driven parts are set on a simulation's arrays: a particle without
-inverse mass feels no force and keeps the velocity it starts with.
-"""
+"""Plates a few cells thick: cut, held, driven, and how to read their cracks."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -14,49 +10,39 @@ from vfx.device import open_device
 from vfx.geometry.bodies import Body
 from vfx.geometry.grid import build_solid
 from vfx.geometry.handoff import Array
-from vfx.sim.settings import Floor, Material, Solver
+from vfx.sim.settings import Crack, Floor, Material, Region, Solver
 from vfx.sim.simulate import Simulation
 
+#: Factor of the strain limit near grips: they must not tear out.
+TOUGH = 1e6
 #: Share of lost bonds above which a particle lies on a crack: a flat crack cuts some 40 %.
 CRACKED = 0.35
 
 
 def make_plate(
-    cells: tuple[int, int, int], spacing: float, material: Material, **options: object
+    cells: tuple[int, int, int], spacing: float, material: Material, *,
+    notches: Sequence[tuple[float, float, float]] = (), regions: Sequence[Region] = (),
+    **options: object,
 ) -> Simulation:
-    """Make a plate in the x-y plane, its centre at the origin, without gravity and floor."""
+    """Make a plate in the x-y plane, its centre at the origin, without gravity and floor.
+
+    ``notches`` (x0, x1, y) [m] go through the whole thickness.
+    """
     bodies = [Body(name="plate", material="plate", cells=cells, spacing=spacing)]
     solver = Solver(gravity=(0.0, 0.0, 0.0), **options)  # type: ignore[arg-type]
+    thick = (cells[2] + 1) * spacing
+    cracks = [Crack(origin=(x0, y, -0.5 * thick), u=(x1 - x0, 0.0, 0.0), v=(0.0, 0.0, thick))
+              for x0, x1, y in notches]
     return Simulation(open_device("cpu"), build_solid(bodies), {"plate": material}, solver,
-                      Floor(enabled=False), (), (), bodies)
+                      Floor(enabled=False), (), (), bodies, regions=regions, cracks=cracks)
 
 
-def cut(sim: Simulation, segments: list[tuple[float, float, float, float]]) -> None:
-    """Cut the bonds that cross segments (x0, y0, x1, y1) [m], extruded along z.
-
-    The cut bonds no longer count as bonds the particles had.
-    """
-    sim.bonds.weaken(sim.solid.position[:, :2], np.array(segments))
-    weak: Any = sim.bonds._weak  # type: ignore[attr-defined]
-    sim.bonds.live &= ~weak
-    weak[...] = 0
-    sim.initial_bonds = np.rint(sim.bond_sums()["count"]).astype(np.int32)
-
-
-def hold(sim: Simulation, held: Array) -> None:
-    """Let the particles of an (n,) mask keep their velocities, whatever pulls at them."""
-    inverse = sim.layout.gather(sim.device.to_host(sim.particles.inverse_mass))
-    inverse[held] = 0.0
-    sim.particles.inverse_mass[...] = sim.device.from_host(sim.layout.scatter(inverse))
-
-
-def toughen(sim: Simulation, tough: Array) -> None:
-    """Let no bond of the particles of an (n,) mask break: grips must not tear out."""
-    for name in ("base_threshold", "threshold"):
-        limit = getattr(sim.particles, name)
-        value = sim.layout.gather(sim.device.to_host(limit))
-        value[tough] = 1e3
-        limit[...] = sim.device.from_host(sim.layout.scatter(value, fill=1.0))
+def grip(cells: tuple[int, int, int], spacing: float, depth: float, side: float,
+         **what: object) -> Region:
+    """Return the rows within ``depth`` [m] of the edge at +y or -y, as a region."""
+    width, height, thick = (n * spacing for n in cells)
+    return Region(center=(0.0, side * 0.5 * (height - depth), 0.0),
+                  size=(2.0 * width, depth, 2.0 * thick), **what)  # type: ignore[arg-type]
 
 
 def damage(sim: Simulation) -> Array:
