@@ -34,13 +34,17 @@ class WindingNumbers:
         self.device = device
         self.vertex = vertex
         self.triangle = triangle
-        self._columns: dict[int, _Columns] = {}
+        self._columns: dict[int, Columns] = {}
 
     def along(self, axis: int, point: Any) -> Any:
         """Return winding numbers (n,) int32 of device points (n, 3), counted along one axis."""
+        return self.columns(axis).winding(point)
+
+    def columns(self, axis: int) -> Columns:
+        """Return the triangles by columns along an axis."""
         if axis not in self._columns:
-            self._columns[axis] = _Columns(self.device, axis, self.vertex, self.triangle)
-        return self._columns[axis].winding(point)
+            self._columns[axis] = Columns(self.device, axis, self.vertex, self.triangle)
+        return self._columns[axis]
 
     def of(self, point: Any) -> Any:
         """Return winding numbers (n,) int32 of device points (n, 3) float64."""
@@ -57,7 +61,7 @@ class WindingNumbers:
         return winding
 
 
-class _Columns:
+class Columns:
     """Triangles by the columns along one axis that they may touch."""
 
     def __init__(self, device: Device, axis: int, vertex: Any, triangle: Any) -> None:
