@@ -31,6 +31,9 @@ from vfx.geometry.point_grid import PointGrid, grid_points
 
 #: Times a cell is cut into eight before what is still open is left.
 DEEPEST = 10
+#: From this level on, cells that the surface passes must have a corner inside to be kept: where
+#: sheets lie upon each other, nothing is inside, however small the cells.
+PROVEN = 5
 #: Cells of the first lattice.
 MOST_CELLS = 60_000_000
 #: Points a volume in units of the cubed distance, far from the surface (measured).
@@ -152,7 +155,7 @@ class Sampler:
             cell, surface = _take(cell, surface, self._open(
                 field, cells, step, steepest, grid, cell))
             if level < DEEPEST:
-                cell, surface = cells.split(cell, surface, level)
+                cell, surface = cells.split(cell, surface)
                 cell, surface = _take(cell, surface, self._open(
                     field, cells, step / 2.0, steepest, grid, cell))
                 cell, surface = cells.drop_outside(cell, surface, level + 1)
@@ -253,14 +256,15 @@ class _Cells:
         cell = xp.stack([column % nx, column // nx, place % nz], axis=1).astype(xp.int32)
         return xp.ascontiguousarray(cell), surface[place]
 
-    def split(self, cell: Any, surface: Any, level: int) -> tuple[Any, Any]:
+    def split(self, cell: Any, surface: Any) -> tuple[Any, Any]:
         """Cut every cell into eight."""
-        device, xp = self.sampler.device, self.sampler.device.xp
-        corner = device.from_host(
+        xp = self.sampler.device.xp
+        child = 2 * cell[:, None, :] + self._corners()[None, :, :]
+        return xp.ascontiguousarray(child.reshape(-1, 3)), xp.repeat(surface, 8)
+
+    def _corners(self) -> Any:
+        return self.sampler.device.from_host(
             np.array([[x, y, z] for x in (0, 1) for y in (0, 1) for z in (0, 1)], np.int32))
-        child = 2 * cell[:, None, :] + corner[None, :, :]
-        return (xp.ascontiguousarray(child.reshape(-1, 3)),
-                xp.repeat(surface, 8))
 
     def drop_outside(self, cell: Any, surface: Any, level: int) -> tuple[Any, Any]:
         """Drop cells that the surface does not pass and that are outside."""
@@ -283,6 +287,12 @@ class _Cells:
             lower = device.from_host(sampler.lower)
             center = lower + step * (cell[alone] + 0.5)
             kept[alone] = sampler.windings.of(xp.ascontiguousarray(center)) > 0
+        if level >= PROVEN:
+            meets = doubtful[crossed > 0]
+            corner = (cell[meets][:, None, :] + self._corners()[None, :, :]).reshape(-1, 3)
+            place = device.from_host(sampler.lower) + step * corner
+            inside = sampler.windings.of(xp.ascontiguousarray(place)) > 0
+            kept[meets] = inside.reshape(-1, 8).any(axis=1)
         return _take(cell, surface, kept)
 
 

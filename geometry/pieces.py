@@ -70,10 +70,10 @@ def assemble_elements(
 
 
 def _parts(device: Device, clipped: Clipped) -> tuple[Array, Array, Array]:
-    """Number the connected parts of each cell's border.
+    """Return the connected part of its cell's border that each polygon belongs to.
 
-    The result is the part of each surface polygon (m,), of each inner polygon in its lower and higher
-    cell (k, 2), and the number of parts of each cell (n,).
+    Of each surface polygon (m,), of each inner polygon in its lower and higher cell (k, 2); and
+    the number of parts of each cell (n,).
     """
     xp = device.xp
     kernels = device.module("geometry/pieces.cu")
