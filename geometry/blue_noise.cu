@@ -1,0 +1,301 @@
+// Darts, and cells that may still take one, of Poisson-disk sampling; see blue_noise.py.
+#include "geometry/columns.cuh"
+#include "geometry/point_grid.cuh"
+
+// Length scale as a function of place: values at the nodes of a lattice, linear in between.
+struct SizeField {
+    int nx, ny, nz;
+    double x, y, z;               // place of the first node
+    double sx, sy, sz;            // nodes a unit of length along each axis
+    const double *value;          // (nx, ny, nz)
+};
+
+DEVICE double size_at(SizeField f, Vec3d p)
+{
+    if (f.nx * f.ny * f.nz == 1) return f.value[0];
+    const double u = minimum(maximum((p.x - f.x) * f.sx, 0.0), f.nx - 1.0);
+    const double v = minimum(maximum((p.y - f.y) * f.sy, 0.0), f.ny - 1.0);
+    const double w = minimum(maximum((p.z - f.z) * f.sz, 0.0), f.nz - 1.0);
+    const int i = minimum((int)u, maximum(f.nx - 2, 0)), i1 = minimum(i + 1, f.nx - 1);
+    const int j = minimum((int)v, maximum(f.ny - 2, 0)), j1 = minimum(j + 1, f.ny - 1);
+    const int k = minimum((int)w, maximum(f.nz - 2, 0)), k1 = minimum(k + 1, f.nz - 1);
+    const double a = u - i, b = v - j, c = w - k;
+    const double *s = f.value;
+    const int n = f.nz, m = f.ny * f.nz;
+    const double near_x = (s[i * m + j * n + k] * (1 - c) + s[i * m + j * n + k1] * c) * (1 - b)
+        + (s[i * m + j1 * n + k] * (1 - c) + s[i * m + j1 * n + k1] * c) * b;
+    const double far_x = (s[i1 * m + j * n + k] * (1 - c) + s[i1 * m + j * n + k1] * c) * (1 - b)
+        + (s[i1 * m + j1 * n + k] * (1 - c) + s[i1 * m + j1 * n + k1] * c) * b;
+    return near_x * (1 - a) + far_x * a;
+}
+
+DEVICE SizeField make_size_field(const double *packed)
+{
+    const SizeField f = {(int)packed[0], (int)packed[1], (int)packed[2], packed[3], packed[4],
+                         packed[5], packed[6], packed[7], packed[8], packed + 9};
+    return f;
+}
+
+// Cells of a lattice that triangles pass through: listed in key (cell * n + triangle) if it is
+// given. Along the axis that a triangle faces most, it is at most a few cells thick.
+DEVICE int64 triangle_cells(
+    const double *vertex, const int *triangle, int64 n, int64 t, int nx, int ny, int nz,
+    const double *frame, int64 *key)
+{
+    const int cells[3] = {nx, ny, nz};
+    const int *corner = triangle + 3 * t;
+    const Vec3d a = load_vec3d(vertex, corner[0]);
+    const Vec3d b = load_vec3d(vertex, corner[1]) - a, c = load_vec3d(vertex, corner[2]) - a;
+    const double normal[3] = {b.y * c.z - b.z * c.y, b.z * c.x - b.x * c.z, b.x * c.y - b.y * c.x};
+    int axis = 0;
+    for (int k = 1; k < 3; ++k)
+        if (fabs(normal[k]) > fabs(normal[axis])) axis = k;
+    const int iu = (axis + 1) % 3, iv = (axis + 2) % 3;
+    const double scale = frame[6], slack = 1e-6 / scale;
+    const double steep = normal[axis] == 0.0 ? 0.0 : 1.0 / normal[axis];
+    const double slope_u = -normal[iu] * steep, slope_v = -normal[iv] * steep;
+    const double half = 0.5 * (fabs(slope_u) + fabs(slope_v)) / scale + slack;
+    double u[3], v[3], low = 1e300, high = -1e300;
+    load_projected(vertex, triangle, t, axis, u, v);
+    for (int k = 0; k < 3; ++k) {
+        low = minimum(low, coordinate(vertex, corner[k], axis));
+        high = maximum(high, coordinate(vertex, corner[k], axis));
+    }
+    int row, last_row;
+    int64 total = 0;
+    row_range(v, frame[3 + iv], scale, cells[iv], &row, &last_row);
+    for (; row <= last_row; ++row) {
+        int first, last;
+        const double below = frame[3 + iv] + row / scale;
+        row_span(u, v, below - slack, below + 1.0 / scale + slack, frame[3 + iu], scale,
+                 cells[iu], &first, &last);
+        for (int column = first; column <= last; ++column) {
+            const double height = coordinate(vertex, corner[0], axis)
+                + slope_u * (frame[3 + iu] + (column + 0.5) / scale - u[0])
+                + slope_v * (below + 0.5 / scale - v[0]);
+            const double from = steep == 0.0 ? low : maximum(low, height - half);
+            const double to = steep == 0.0 ? high : minimum(high, height + half);
+            const int top = column_of(maximum(to, from) + slack, frame[3 + axis], scale, cells[axis]);
+            int w = column_of(minimum(to, from) - slack, frame[3 + axis], scale, cells[axis]);
+            for (; w <= top; ++w) {
+                int place[3];
+                place[axis] = w;
+                place[iu] = column;
+                place[iv] = row;
+                if (key)
+                    key[total] = (((int64)place[1] * nx + place[0]) * nz + place[2]) * n + t;
+                ++total;
+            }
+        }
+    }
+    return total;
+}
+
+KERNEL void count_triangle_cells(
+    int n, int nx, int ny, int nz,
+    const double *frame,          // (7,): cells, lower corner, cells a unit of length
+    const double *vertex, const int *triangle,
+    OUT int64 *count)             // (n,)
+{
+    FOR_EACH(t, n) {
+        count[t] = triangle_cells(vertex, triangle, n, t, nx, ny, nz, frame, 0);
+    }
+}
+
+KERNEL void list_triangle_cells(
+    int n, int nx, int ny, int nz, const double *frame,
+    const double *vertex, const int *triangle,
+    const int64 *start,           // (n,)
+    OUT int64 *key)
+{
+    FOR_EACH(t, n) {
+        triangle_cells(vertex, triangle, n, t, nx, ny, nz, frame, key + start[t]);
+    }
+}
+
+// Winding numbers, modulo 256, at the centres of all cells, a column along z at a time.
+KERNEL void lattice_winding(
+    int n, int nx, int nz,
+    const double *frame,          // (7,)
+    int cells_u, int cells_v, double lower_u, double lower_v, double scale,
+    const double *vertex, const int *triangle,
+    const int64 *start, const int *column_triangle,     // columns along z, of inside.cu
+    OUT uint8 *winding)           // (n, nz)
+{
+    FOR_EACH_CHUNKED(c, n, 64) {
+        const double step = 1.0 / frame[6];
+        const double u = frame[3] + (c % nx + 0.5) * step, v = frame[4] + (c / nx + 0.5) * step;
+        uint8 *column = winding + c * nz;
+        for (int k = 0; k < nz; ++k) column[k] = 0;
+        const int64 place = (int64)column_of(v, lower_v, scale, cells_v) * cells_u
+            + column_of(u, lower_u, scale, cells_u);
+        for (int64 j = start[place]; j < start[place + 1]; ++j) {
+            const int *corner = triangle + 3 * (int64)column_triangle[j];
+            const int covers = triangle_covers(vertex, corner, 2, u, v);
+            if (covers == 0) continue;
+            const double height = triangle_height(vertex, corner, 2, u, v);
+            for (int k = 0; k < nz && frame[5] + (k + 0.5) * step < height; ++k)
+                column[k] = (uint8)(column[k] + covers);
+        }
+    }
+}
+
+// A dart in each cell.
+KERNEL void throw_darts(
+    int n, uint32 seed, int level, double step,
+    const double *frame,
+    const int *cell,              // (n, 3)
+    OUT double *dart)             // (n, 3)
+{
+    FOR_EACH(i, n) {
+        const uint32 x = cell[3 * i], y = cell[3 * i + 1], z = cell[3 * i + 2];
+        for (int k = 0; k < 3; ++k) {
+            const uint32 h = hash32(hash32(seed, level, k, 0x5bd1e995u), x, y, z);
+            dart[3 * i + k] = frame[3 + k] + step * (cell[3 * i + k] + (h + 0.5) * (1.0 / 4294967296.0));
+        }
+    }
+}
+
+// Whether each dart is apart from every sample: no nearer than the smaller of their two sizes.
+KERNEL void darts_apart(
+    int n,
+    const double *field, const double *frame, const int *start, const double *point,
+    const double *dart,           // (n, 3)
+    OUT int *apart)               // (n,)
+{
+    FOR_EACH(i, n) {
+        const SizeField f = make_size_field(field);
+        const PointGrid g = make_point_grid(frame, start, point);
+        const Vec3d p = load_vec3d(dart, i);
+        const double size = size_at(f, p);
+        const GridRange r = grid_range(g, p, size);
+        int free = 1;
+        for (int z = r.lz; z <= r.hz && free; ++z)
+            for (int y = r.ly; y <= r.hy && free; ++y) {
+                const int64 row = ((int64)z * g.ny + y) * g.nx;
+                for (int j = start[row + r.lx]; j < start[row + r.hx + 1]; ++j) {
+                    const Vec3d q = load_vec3d(point, j);
+                    const Vec3d d = q - p;
+                    const double square = dot(d, d);
+                    if (square >= size * size) continue;
+                    const double other = size_at(f, q);
+                    if (square < other * other) { free = 0; break; }
+                }
+            }
+        apart[i] = free;
+    }
+}
+
+DEVICE uint32 dart_priority(uint32 seed, Vec3d p)
+{
+    return hash32(seed, (uint32)bits_from_double(p.x) ^ (uint32)(bits_from_double(p.x) >> 32),
+                  (uint32)bits_from_double(p.y) ^ (uint32)(bits_from_double(p.y) >> 32),
+                  (uint32)bits_from_double(p.z) ^ (uint32)(bits_from_double(p.z) >> 32));
+}
+
+// Which darts come before all darts that they are too near to.
+KERNEL void first_darts(
+    int n, uint32 seed,
+    const double *field, const double *frame, const int *start,
+    const double *point,          // (n, 3): the darts, cell by cell
+    OUT int *first)               // (n,)
+{
+    FOR_EACH(i, n) {
+        const SizeField f = make_size_field(field);
+        const PointGrid g = make_point_grid(frame, start, point);
+        const Vec3d p = load_vec3d(point, i);
+        const double size = size_at(f, p);
+        const uint32 own = dart_priority(seed, p);
+        const GridRange r = grid_range(g, p, size);
+        int wins = 1;
+        for (int z = r.lz; z <= r.hz && wins; ++z)
+            for (int y = r.ly; y <= r.hy && wins; ++y) {
+                const int64 row = ((int64)z * g.ny + y) * g.nx;
+                for (int j = start[row + r.lx]; j < start[row + r.hx + 1]; ++j) {
+                    const Vec3d q = load_vec3d(point, j);
+                    const Vec3d d = q - p;
+                    const double square = dot(d, d);
+                    if (square >= size * size || j == i) continue;
+                    const double other = size_at(f, q);
+                    if (square >= other * other) continue;
+                    const uint32 theirs = dart_priority(seed, q);
+                    if (theirs < own || (theirs == own && j < i)) { wins = 0; break; }
+                }
+            }
+        first[i] = wins;
+    }
+}
+
+// Which cells are not wholly nearer to one sample than both sizes allow.
+//
+// `steepest` bounds the slope of the sizes: over a cell they differ by no more than that times
+// half its diagonal.
+KERNEL void cells_open(
+    int n, double step, double steepest,
+    const double *cell_frame, const double *field, const double *frame, const int *start,
+    const double *point,
+    const int *cell,              // (n, 3)
+    OUT int *open)                // (n,)
+{
+    FOR_EACH(i, n) {
+        const SizeField f = make_size_field(field);
+        const PointGrid g = make_point_grid(frame, start, point);
+        const Vec3d p = make_vec3d(cell_frame[3] + step * (cell[3 * i] + 0.5),
+                                   cell_frame[4] + step * (cell[3 * i + 1] + 0.5),
+                                   cell_frame[5] + step * (cell[3 * i + 2] + 0.5));
+        const double size = size_at(f, p) - steepest * step * 0.8660254037844387;
+        const GridRange r = grid_range(g, p, maximum(size, 0.0));
+        int is_open = 1;
+        for (int z = r.lz; z <= r.hz && is_open; ++z)
+            for (int y = r.ly; y <= r.hy && is_open; ++y) {
+                const int64 row = ((int64)z * g.ny + y) * g.nx;
+                for (int j = start[row + r.lx]; j < start[row + r.hx + 1]; ++j) {
+                    const Vec3d q = load_vec3d(point, j);
+                    const Vec3d far = make_vec3d(fabs(q.x - p.x) + 0.5 * step,
+                                                 fabs(q.y - p.y) + 0.5 * step,
+                                                 fabs(q.z - p.z) + 0.5 * step);
+                    const double square = dot(far, far);
+                    if (size <= 0.0 || square >= size * size) continue;
+                    const double other = size_at(f, q);
+                    if (square < other * other) { is_open = 0; break; }
+                }
+            }
+        open[i] = is_open;
+    }
+}
+
+// Whether a triangle may pass through each cell; those of its ancestor at level 0 are tried.
+KERNEL void cells_crossed(
+    int n, int level, double step, int nx, int nz,
+    const double *frame,
+    const double *vertex, const int *triangle,
+    const int64 *start,           // (cells + 1,)
+    const int *cell_triangle,
+    const int *cell,              // (n, 3)
+    OUT int *crossed)             // (n,)
+{
+    FOR_EACH(i, n) {
+        const int x = cell[3 * i], y = cell[3 * i + 1], z = cell[3 * i + 2];
+        const Vec3d p = make_vec3d(frame[3] + step * (x + 0.5), frame[4] + step * (y + 0.5),
+                                   frame[5] + step * (z + 0.5));
+        const int64 home = ((int64)(y >> level) * nx + (x >> level)) * nz + (z >> level);
+        const double half = 0.5 * step * (1.0 + 1e-6);
+        int meets = 0;
+        for (int64 j = start[home]; j < start[home + 1] && !meets; ++j) {
+            const int *corner = triangle + 3 * (int64)cell_triangle[j];
+            const Vec3d a = load_vec3d(vertex, corner[0]) - p;
+            const Vec3d b = load_vec3d(vertex, corner[1]) - p;
+            const Vec3d c = load_vec3d(vertex, corner[2]) - p;
+            if (minimum(minimum(a.x, b.x), c.x) > half || maximum(maximum(a.x, b.x), c.x) < -half
+                || minimum(minimum(a.y, b.y), c.y) > half || maximum(maximum(a.y, b.y), c.y) < -half
+                || minimum(minimum(a.z, b.z), c.z) > half || maximum(maximum(a.z, b.z), c.z) < -half)
+                continue;
+            const Vec3d u = b - a, v = c - a;
+            const Vec3d normal = make_vec3d(u.y * v.z - u.z * v.y, u.z * v.x - u.x * v.z,
+                                            u.x * v.y - u.y * v.x);
+            const double reach = half * (fabs(normal.x) + fabs(normal.y) + fabs(normal.z));
+            meets = fabs(dot(normal, a)) <= reach;
+        }
+        crossed[i] = meets;
+    }
+}

@@ -1,0 +1,144 @@
+"""Voronoi cells, each computed on its own.
+
+A box about the site is clipped by the bisectors to its neighbours, nearest first, until no
+site within twice the distance of the farthest vertex is left (the radius of security: Ray,
+Sokolov, Lefebvre, Levy 2018, "Meshless Voronoi on the GPU"). Cells do not wait for each
+other, and no Delaunay triangulation is built. A vertex is known by the four sites at it:
+cells that share it find it in the cell of the lowest of them.
+
+The box about a site has half-width ``reach``, so that cells at the hull of the sites, which
+would go far, stay small where only what is near matters. Where a reach cuts, the cell has a
+"reach wall" among its planes: see ``Cells.plane``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vfx.device import Device
+from vfx.geometry.handoff import Array
+from vfx.geometry.point_grid import PointGrid, grid_points
+
+#: As in cells.cu.
+MOST_PLANES, MOST_VERTICES = 64, 128
+FIRST_REACH_WALL = -7
+#: Planes of the largest cell that is tried.
+LARGEST_CELL = 16_384
+#: Cells computed at once: a bound of the scratch memory.
+CHUNK = 16_384
+#: Sites a cell of the grid that they are searched in.
+SITES_A_CELL = 1.5
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Cells of n sites, on their device; v vertices, each counted once."""
+
+    grid: PointGrid       # the sites, sorted by the cells of a grid: cells are in that order
+    plane_start: Any      # (n + 1,) int64
+    plane: Any            # int32: neighbour beyond each plane, ascending in a cell; -1 to -6 a
+                          # wall of the box; -7 and below a reach wall
+    vertex_start: Any     # (n + 1,) int64
+    vertex_plane: Any     # (..., 3) uint16: planes at each vertex of a cell, counted in the cell;
+                          # (a, b, c) is followed by (a, c, .) anticlockwise around plane a
+    vertex: Any           # (...,) int32: which of the v vertices it is
+    position: Any         # (v, 3) float64
+
+
+def voronoi_cells(device: Device, site: Any, lower: Array, upper: Array, reach: Any) -> Cells:
+    """Return the cells of device sites (n, 3) in a box; ``reach`` (n,), in the same order.
+
+    No two sites may be at one place.
+    """
+    xp = device.xp
+    kernels = device.module("geometry/cells.cu")
+    n = len(site)
+    grid = _site_grid(device, site)
+    box = device.from_host(np.concatenate([lower, upper]).astype(np.float64))
+    given = (grid.frame, grid.start, grid.point, box, xp.ascontiguousarray(reach[grid.order]))
+    chunks = [_compute_chunk(device, first, min(CHUNK, n - first), given)
+              for first in range(0, n, CHUNK)]
+    n_planes, n_vertices, plane, vertex_plane, position = (
+        xp.concatenate(part) for part in zip(*chunks, strict=True))
+    chunks.clear()
+    plane_start, vertex_start = list_starts(device, n_planes), list_starts(device, n_vertices)
+    link = xp.empty(len(position), xp.int32)
+    kernels.link_vertices(n, plane_start, vertex_start, plane, vertex_plane, link)
+
+    # Number the vertices that are linked to themselves.
+    own = link == xp.arange(len(link), dtype=xp.int32)
+    number = xp.cumsum(own, dtype=xp.int32) - 1
+    return Cells(grid, plane_start, plane, vertex_start, vertex_plane,
+                 number[link], position[own])
+
+
+def _site_grid(device: Device, site: Any) -> PointGrid:
+    """Sort sites into a grid with about SITES_A_CELL in the cells that have any."""
+    low, high = (np.asarray(corner.tolist()) for corner in (site.min(axis=0), site.max(axis=0)))
+    extent = np.maximum(high - low, 1e-6 * float((high - low).max()) + 1e-300)
+    cell = float((SITES_A_CELL * np.prod(extent) / len(site)) ** (1.0 / 3.0))
+    while True:
+        grid = grid_points(device, site, low, low + extent, cell, a_point=64.0)
+        occupied = int((grid.start[1:] > grid.start[:-1]).sum())
+        crowd = len(site) / occupied
+        if crowd < 2.0 * SITES_A_CELL or grid.cell > 1.01 * cell:
+            return grid
+        cell *= (SITES_A_CELL / crowd) ** (1.0 / 3.0)
+
+
+def _compute_chunk(device: Device, first: int, n: int, given: tuple[Any, ...]) -> list[Any]:
+    """Return planes and vertices a cell, and their lists, of the cells of consecutive sites."""
+    xp = device.xp
+    kernels = device.module("geometry/cells.cu")
+    room = _room(device, n, MOST_PLANES, MOST_VERTICES)
+    kernels.compute_cells(n, first, *given, *room)
+    rooms = [(xp.arange(n, dtype=xp.int32), MOST_PLANES, MOST_VERTICES, room)]
+    n_planes, n_vertices = room[0].copy(), room[1].copy()
+
+    # Cells with many neighbours get larger rooms until they fit.
+    crowded = xp.flatnonzero(n_planes < 0).astype(xp.int32)
+    room[0][crowded] = 0
+    most_planes, most_vertices = MOST_PLANES, MOST_VERTICES
+    while len(crowded) > 0:
+        most_planes, most_vertices = 4 * most_planes, 4 * most_vertices
+        if most_planes > LARGEST_CELL:
+            raise ValueError(f"a Voronoi cell has more than {most_planes // 4} neighbours; "
+                             "spread the sites more evenly")
+        larger = _room(device, len(crowded), most_planes, most_vertices)
+        number = xp.empty((len(crowded), 4 * (most_planes + most_vertices)), xp.float64)
+        neighbor = xp.empty((len(crowded), most_planes), xp.int32)
+        triple = xp.empty((len(crowded), 5 * most_vertices), xp.uint16)
+        kernels.compute_large_cells(
+            len(crowded), most_planes, most_vertices, crowded + np.int32(first), *given, number,
+            neighbor, triple, *larger)
+        rooms.append((crowded, most_planes, most_vertices, larger))
+        n_planes[crowded], n_vertices[crowded] = larger[0], larger[1]
+        crowded = crowded[larger[0] < 0]
+        larger[0][larger[0] < 0] = 0
+
+    plane_start, vertex_start = list_starts(device, n_planes), list_starts(device, n_vertices)
+    packed = [xp.empty(int(plane_start[-1]), xp.int32),
+              xp.empty((int(vertex_start[-1]), 3), xp.uint16),
+              xp.empty((int(vertex_start[-1]), 3), xp.float64)]
+    for which, planes, vertices, filled in rooms:
+        kernels.pack_cells(len(which), planes, vertices, which, *filled, plane_start,
+                           vertex_start, *packed)
+    return [n_planes, n_vertices, *packed]
+
+
+def _room(device: Device, n: int, planes: int, vertices: int) -> tuple[Any, ...]:
+    """Return arrays for n cells of at most so many planes and vertices."""
+    xp = device.xp
+    return (xp.empty(n, xp.int32), xp.empty(n, xp.int32), xp.empty((n, planes), xp.int32),
+            xp.empty((n, vertices, 3), xp.uint16), xp.empty((n, vertices, 3), xp.float64))
+
+
+def list_starts(device: Device, count: Any) -> Any:
+    """Return where each of the lists of these lengths starts, and the end of the last."""
+    xp = device.xp
+    start = xp.zeros(len(count) + 1, xp.int64)
+    start[1:] = xp.cumsum(count, dtype=xp.int64)
+    return start

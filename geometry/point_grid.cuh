@@ -1,0 +1,39 @@
+// Points in the cells of a uniform grid; see point_grid.py.
+//
+// A grid's frame is (cells along x, y, z; lower corner x, y, z; cells a unit of length).
+#include "device/device.cuh"
+
+struct PointGrid {
+    int nx, ny, nz;
+    double x, y, z;               // lower corner
+    double scale;                 // cells a unit of length
+    const int *start;             // (nx ny nz + 1,): the points of cell c are start[c] .. start[c + 1] - 1
+    const double *point;          // (n, 3), cell by cell
+};
+
+DEVICE int grid_cell_along(double x, double lower, double scale, int cells)
+{
+    const double c = (x - lower) * scale;
+    return c <= 0.0 ? 0 : c >= cells ? cells - 1 : (int)c;
+}
+
+DEVICE PointGrid make_point_grid(const double *frame, const int *start, const double *point)
+{
+    const PointGrid g = {(int)frame[0], (int)frame[1], (int)frame[2], frame[3], frame[4],
+                         frame[5], frame[6], start, point};
+    return g;
+}
+
+// The range of cells along each axis that a box of half-width `reach` about p touches.
+struct GridRange { int lx, hx, ly, hy, lz, hz; };
+DEVICE GridRange grid_range(PointGrid g, Vec3d p, double reach)
+{
+    GridRange r;
+    r.lx = grid_cell_along(p.x - reach, g.x, g.scale, g.nx);
+    r.hx = grid_cell_along(p.x + reach, g.x, g.scale, g.nx);
+    r.ly = grid_cell_along(p.y - reach, g.y, g.scale, g.ny);
+    r.hy = grid_cell_along(p.y + reach, g.y, g.scale, g.ny);
+    r.lz = grid_cell_along(p.z - reach, g.z, g.scale, g.nz);
+    r.hz = grid_cell_along(p.z + reach, g.z, g.scale, g.nz);
+    return r;
+}
