@@ -4,8 +4,6 @@
 
 #define TREE_WIDTH LANES
 #define TREE_STACK 64             // a tree of eight levels opens at most 7 * 8 + 1 nodes
-#define WINDING_FAR 2.0           // radii from which a group of triangles is seen as one dipole
-#define PI_D 3.14159265358979323846
 
 // A stack entry: the node's place within its level, and the level.
 DEVICE int pack_node(int place, int level) { return place * 16 + level; }
@@ -195,15 +193,36 @@ KERNEL void find_nearest(
     }
 }
 
-// Solid angle of a triangle seen from p, over 4 pi (Van Oosterom and Strackee 1983).
-DEVICE double winding_of_triangle(Vec3d p, const double *corner)
+// atan2(y, x) of eight pairs to 1e-5, by a polynomial for the lower eighth of the circle.
+DEVICE lane_f lanes_atan2(lane_f y, lane_f x)
 {
-    const Vec3d a = load_vec3d(corner, 0) - p, b = load_vec3d(corner, 1) - p;
-    const Vec3d c = load_vec3d(corner, 2) - p;
-    const double la = norm(a), lb = norm(b), lc = norm(c);
-    const double volume = dot(a, vector_product(b, c));
-    const double spread = la * lb * lc + dot(a, b) * lc + dot(b, c) * la + dot(c, a) * lb;
-    return atan2(volume, spread) / (2.0 * PI_D);
+    const lane_f zero = lane_splat(0.0f);
+    const lane_f ay = lane_max(y, zero - y), ax = lane_max(x, zero - x);
+    const lane_f q = lane_min(ax, ay) / lane_max(lane_max(ax, ay), lane_splat(1e-37f));
+    const lane_f q2 = q * q;
+    lane_f sum = lane_splat(-0.01172120f);
+    sum = lane_fma(sum, q2, lane_splat(0.05265332f));
+    sum = lane_fma(sum, q2, lane_splat(-0.11643287f));
+    sum = lane_fma(sum, q2, lane_splat(0.19354346f));
+    sum = lane_fma(sum, q2, lane_splat(-0.33262347f));
+    sum = lane_fma(sum, q2, lane_splat(0.99997726f));
+    lane_f angle = sum * q;
+    angle = lane_select(ay > ax, lane_splat(0.5f * PI_F) - angle, angle);
+    angle = lane_select(x < zero, lane_splat(PI_F) - angle, angle);
+    return lane_select(y < zero, zero - angle, angle);
+}
+
+// Solid angles of eight triangles seen from p, over 4 pi (Van Oosterom and Strackee 1983).
+DEVICE lane_f winding_of_triangles(const float *packet, Vec3 p)
+{
+    const Lanes3 a = load_corner(packet, 0, p), b = load_corner(packet, 1, p);
+    const Lanes3 c = load_corner(packet, 2, p);
+    const lane_f la = lane_sqrt(lanes_dot(a, a)), lb = lane_sqrt(lanes_dot(b, b));
+    const lane_f lc = lane_sqrt(lanes_dot(c, c));
+    const lane_f volume = lanes_dot(a, lanes_product(b, c));
+    const lane_f spread = la * lb * lc + lanes_dot(a, b) * lc + lanes_dot(b, c) * la
+                          + lanes_dot(c, a) * lb;
+    return lanes_atan2(volume, spread) * lane_splat(0.5f / PI_F);
 }
 
 // Generalised winding number (Jacobson et al. 2013): near triangles exactly, far groups by the
@@ -211,34 +230,42 @@ DEVICE double winding_of_triangle(Vec3d p, const double *corner)
 KERNEL void find_winding(
     int n, int n_levels, int n_triangles,
     const int *level_start,
-    const double *dipole,         // (nodes, 7): centre, area vector, radius
-    const double *corner,
+    const float *packet,          // (nodes of the lowest level, 9, 8)
+    const float *dipole,          // (nodes above, 7, 8): centre, area vector / 4 pi, far distance
     const double *point,          // (n, 3)
     OUT double *winding)          // (n,)
 {
-    FOR_EACH_CHUNKED(i, n, 64) {
-        const Vec3d p = load_vec3d(point, i);
+    FOR_EACH_GROUP(i, n, 64) {
+        const Vec3 p = make_vec3((float)point[3 * i], (float)point[3 * i + 1],
+                                 (float)point[3 * i + 2]);
         double sum = 0.0;
         int stack[TREE_STACK];
-        int depth = 0;
-        stack[depth++] = pack_node(0, n_levels - 1);
+        stack[0] = pack_node(0, n_levels - 1);
+        int depth = 1;
         while (depth > 0) {
             const int entry = stack[--depth];
             const int place = node_place(entry), level = node_level(entry);
-            const double *group = dipole + 7 * (int64)(level_start[level] + place);
-            const Vec3d to = make_vec3d(group[0], group[1], group[2]) - p;
-            const double far2 = dot(to, to), radius = WINDING_FAR * group[6];
-            if (far2 > radius * radius) {
-                const Vec3d area = make_vec3d(group[3], group[4], group[5]);
-                sum += dot(area, to) / (4.0 * PI_D * far2 * sqrt(far2));
+            if (level == 0) {
+                const int filled = minimum(n_triangles - TREE_WIDTH * place, TREE_WIDTH);
+                const lane_f part = winding_of_triangles(packet + 9 * LANES * (int64)place, p);
+                sum += (double)lane_sum(lane_select(lane_from_bits((1 << filled) - 1), part,
+                                                    lane_splat(0.0f)));
                 continue;
             }
-            const int below = level > 0 ? level_start[level] - level_start[level - 1] : n_triangles;
-            const int last = minimum(TREE_WIDTH * (place + 1), below);
-            for (int child = TREE_WIDTH * place; child < last; ++child) {
-                if (level > 0) stack[depth++] = pack_node(child, level - 1);
-                else sum += winding_of_triangle(p, corner + 9 * (int64)child);
-            }
+            const int node = level_start[level] - level_start[1] + place;
+            const float *child = dipole + 7 * LANES * (int64)node;
+            const Lanes3 to = load_corner(child, 0, p);
+            const lane_f far2 = lanes_dot(to, to), limit = lane_load(child + 6 * LANES);
+            Lanes3 area;
+            area.x = lane_load(child + 3 * LANES);
+            area.y = lane_load(child + 4 * LANES);
+            area.z = lane_load(child + 5 * LANES);
+            const lane_i is_near = far2 <= limit * limit;
+            const lane_f inverse = lane_rsqrt(lane_max(far2, lane_splat(1e-30f)));
+            const lane_f part = lanes_dot(area, to) * inverse * inverse * inverse;
+            sum += (double)lane_sum(lane_select(is_near, lane_splat(0.0f), part));
+            for (int bits = lane_bits(is_near); bits != 0; bits &= bits - 1)
+                stack[depth++] = pack_node(TREE_WIDTH * place + lowest_bit(bits), level - 1);
         }
         winding[i] = sum;
     }

@@ -24,6 +24,7 @@ _WIDTH = 8
 _MORTON_BITS = 20
 _NOWHERE = 1e15              # where children are that are missing
 _FAR = 1e12                  # beyond everything else
+_DIPOLE_FAR = 2.0            # radii from which a group of triangles is seen as one dipole
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,8 @@ class DistanceTree:
     level_start: Any         # (n_levels + 1,) int32: first node of each level, the lowest first
     box: Any                 # (nodes above, 6, 8) float32: lower, upper bounds of the children
     packet: Any              # (nodes of the lowest level, 9, 8) float32: corners of triangles
-    dipole: Any              # (nodes, 7) float64: centre, area vector, radius
+    dipole: Any              # (nodes above, 7, 8) float32: centre, area vector / 4 pi of each
+                             #   child, and the distance from which that stands for it
     corner: Any              # (t, 3, 3) float64: corners, in the order of the tree
     triangle: Any            # (t,) int32: their numbers in the mesh
 
@@ -65,7 +67,7 @@ class DistanceTree:
         winding = xp.empty(n)
         if n:
             self.device.module("geometry/distance.cu").find_winding(
-                n, self.n_levels, self.n_triangles, self.level_start, self.dipole, self.corner,
+                n, self.n_levels, self.n_triangles, self.level_start, self.packet, self.dipole,
                 point, winding)
         return winding
 
@@ -81,24 +83,25 @@ def build_distance(device: Device, corner: Array) -> DistanceTree:
     center = sorted_corner.mean(axis=1)
 
     boxes: list[Array] = [np.zeros((0, 6, _WIDTH), np.float32)]
-    dipoles, level_start = [], [0]
+    dipoles: list[Array] = [np.zeros((0, 7, _WIDTH), np.float32)]
+    level_start = [0]
     moment = weight[:, None] * center
     while True:
-        if dipoles:
-            boxes.append(_by_eights(np.concatenate([lower, upper], axis=1)))
         first = np.arange(0, len(lower), _WIDTH)
         lower, upper = np.minimum.reduceat(lower, first), np.maximum.reduceat(upper, first)
         area, weight = np.add.reduceat(area, first), np.add.reduceat(weight, first)
         moment = np.add.reduceat(moment, first)
-        # The radius is that of the box about the centre: at most a little too large.
-        middle = moment / weight[:, None]
-        radius = np.linalg.norm(np.maximum(upper - middle, middle - lower), axis=1)
-        dipoles.append(np.column_stack([middle, area, radius]))
         level_start.append(level_start[-1] + len(lower))
         if len(lower) == 1:
             break
+        # The radius is that of the box about the centre: at most a little too large.
+        middle = moment / weight[:, None]
+        radius = np.linalg.norm(np.maximum(upper - middle, middle - lower), axis=1)
+        boxes.append(_by_eights(np.concatenate([lower, upper], axis=1)))
+        dipoles.append(_by_eights(np.column_stack(
+            [middle, area / (4.0 * np.pi), _DIPOLE_FAR * radius]), nowhere=(1e9, 0.0)))
     return DistanceTree(
-        device=device, n_levels=len(dipoles), n_triangles=len(corner),
+        device=device, n_levels=len(level_start) - 1, n_triangles=len(corner),
         level_start=device.from_host(np.array(level_start, np.int32)),
         box=device.from_host(np.concatenate(boxes)),
         packet=device.from_host(_by_eights(sorted_corner.reshape(-1, 9).astype(np.float32))),
@@ -132,9 +135,13 @@ def _round_out(lower: Array, upper: Array) -> tuple[Array, Array]:
             np.nextafter(upper.astype(np.float32), np.float32(np.inf)))
 
 
-def _by_eights(value: Array) -> Array:
-    """Return values (n, k) of children as (nodes, k, 8); missing ones are far from everything."""
+def _by_eights(value: Array, nowhere: tuple[float, float] = (_NOWHERE, _NOWHERE)) -> Array:
+    """Return values (n, k) of children as (nodes, k, 8).
+
+    ``nowhere`` fills the place of missing ones, their first three values and the others.
+    """
     n_nodes = -(-len(value) // _WIDTH)
-    padded = np.full((n_nodes * _WIDTH, value.shape[1]), _NOWHERE, np.float32)
+    padded = np.full((n_nodes * _WIDTH, value.shape[1]), nowhere[1], np.float32)
+    padded[:, :3] = nowhere[0]
     padded[:len(value)] = value
     return np.ascontiguousarray(padded.reshape(n_nodes, _WIDTH, -1).swapaxes(1, 2))

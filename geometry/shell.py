@@ -24,7 +24,7 @@ from vfx.geometry.distance import DistanceTree, build_distance, morton_order
 from vfx.geometry.elements import Elements, Progress, Surface
 from vfx.geometry.features import Features, find_features
 from vfx.geometry.handoff import Array, Faces
-from vfx.geometry.layers import SPREAD_STEPS, first_points, spread
+from vfx.geometry.layers import SPREAD_STEPS, Points, first_points, spread
 from vfx.geometry.parts import Parts, find_parts
 from vfx.geometry.skin import dress_faces
 from vfx.geometry.tetrahedra import (
@@ -36,16 +36,22 @@ from vfx.geometry.tetrahedra import (
     volumes,
 )
 
-#: Distance of neighbours on a layer, in layer spacings: that of regular tetrahedra.
-ACROSS = math.sqrt(1.5)
-#: Tetrahedra in the volume of a cubed layer spacing, measured.
+#: Distance of neighbours on a layer, in layer spacings. The mean over all six of them is 1.09
+#: times that: the edge of regular tetrahedra as high as a layer spacing.
+ACROSS = 1.12
+#: Tetrahedra in the volume of a cubed layer spacing, and how many are left of those of the first
+#: points when the points have been spread; measured.
 DENSITY = 4.7
+SPREAD_SHARE = 0.985
 #: Share of the layer spacing by which solid must reach in from the surface to be kept where all
 #: vertices are on the surface: less is a sliver between neighbours of a curved surface.
 SOLID_DEPTH = 0.15
-#: The count is met to this share, in at most so many rounds.
+#: The count is met to this share, in so many trials with points that have not been spread.
 COUNT_TOLERANCE = 0.01
-COUNT_ROUNDS = 3
+COUNT_TRIALS = 4
+#: A trial's count that is off by more than this follows from layers that die out in thin parts,
+#: not from their spacing alone.
+COUNT_JUMP = 0.05
 #: Tetrahedra with a smaller dihedral angle are called slivers [degrees].
 SLIVER_ANGLE = 5.0
 
@@ -100,7 +106,10 @@ def divide_shell(
     progress("Measuring the mesh", 0.0)
     body = normalized(device, surface)
     if spacing is not None:
-        shell = build_shell(body, spacing / body.scale, layers, seed, progress, (0.05, 0.9))
+        unit = spacing / body.scale
+        progress("Throwing points", 0.05)
+        points = _first_points(body, unit, ACROSS, layers, seed)
+        shell = _spread_shell(body, points, unit, ACROSS, layers, progress, (0.3, 0.9))
     else:
         assert count is not None
         shell = _shell_of_count(body, count, layers, seed, progress)
@@ -127,25 +136,37 @@ def normalized(device: Device, surface: Surface) -> Body:
 def _shell_of_count(
     body: Body, count: int, layers: int, seed: int, progress: Progress
 ) -> Shell:
-    """Find the layer spacing that gives about ``count`` tetrahedra, and the shell of it."""
+    """Find the layer spacing that gives about ``count`` tetrahedra, and the shell of it.
+
+    Where walls are about as thin as a few layers, the count jumps when one more layer finds
+    room; then the spacing on the layers follows, not that between them.
+    """
     guess = _first_spacing(body, count, layers)
     lower, upper = body.bounds
     band = fill_band(body.tree, lower, upper, edge=guess, outside=0.0,
                      inside=1.5 * layers * guess, blur=0.0, seed=seed)
-    factor, best = 1.0, None
-    for round_ in range(COUNT_ROUNDS):
-        spacing = _spacing_of_count(band, count / factor, layers, guess)
-        first = 0.05 + 0.85 * round_ / COUNT_ROUNDS
-        shell = build_shell(body, spacing, layers, seed, progress,
-                            (first, first + 0.85 / COUNT_ROUNDS))
-        off = abs(len(shell.tet) / count - 1.0)
-        if best is None or off < best[0]:
-            best = off, shell
-        if off <= COUNT_TOLERANCE:
+    spacing = _spacing_of_count(band, count, layers, guess)
+    across, factor = ACROSS, 1.0
+    for trial in range(COUNT_TRIALS):
+        progress("Finding the spacing", 0.05 + 0.3 * trial / COUNT_TRIALS)
+        points = _first_points(body, spacing, across, layers, seed)
+        found = SPREAD_SHARE * len(_join(body, points, spacing, layers).tet) / count
+        if abs(found - 1.0) <= COUNT_TOLERANCE / 2:
             break
-        factor = len(shell.tet) / _predicted(band, spacing, layers)
-    assert best is not None
-    return best[1]
+        if trial == 0 or (trial == 1 and abs(found - 1.0) <= COUNT_JUMP):
+            factor *= found * count / _predicted(band, spacing, layers)
+            spacing = _spacing_of_count(band, count / factor, layers, guess)
+        else:
+            across *= min(max(math.sqrt(found), 0.8), 1.25)
+    shell = _spread_shell(body, points, spacing, across, layers, progress, (0.35, 0.9))
+    off = len(shell.tet) / count
+    if abs(off - 1.0) > COUNT_TOLERANCE:
+        across *= min(max(math.sqrt(off), 0.8), 1.25)
+        points = _first_points(body, spacing, across, layers, seed)
+        again = _spread_shell(body, points, spacing, across, layers, progress, (0.5, 0.9))
+        if abs(len(again.tet) / count - 1.0) < abs(off - 1.0):
+            shell = again
+    return shell
 
 
 def _first_spacing(body: Body, count: int, layers: int) -> float:
@@ -169,31 +190,37 @@ def _spacing_of_count(band: Band, count: float, layers: int, guess: float) -> fl
     return high
 
 
-def build_shell(
-    body: Body, spacing: float, layers: int, seed: int, progress: Progress,
-    share: tuple[float, float]
-) -> Shell:
-    """Spread points on layers ``spacing`` apart and join them to tetrahedra."""
-    first, last = share
-    progress("Throwing points", first)
+def _first_points(
+    body: Body, spacing: float, across: float, layers: int, seed: int
+) -> Points:
+    """Choose points on the layers, ``across`` layer spacings apart or so."""
     lower, upper = body.bounds
-    across = ACROSS * spacing
     band = fill_band(body.tree, lower, upper, edge=0.5 * spacing, outside=0.5 * spacing,
                      inside=(layers - 0.5) * spacing, blur=0.5 * spacing, seed=seed)
-    points = first_points(body.tree, band, body.features, spacing=spacing, across=across,
-                          layers=layers, seed=seed)
-    middle = first + 0.7 * (last - first)
-    points = spread(body.tree, body.features, points, spacing=spacing, across=across,
-                    steps=SPREAD_STEPS, progress=progress,
-                    share=(first + 0.2 * (last - first), middle))
+    return first_points(body.tree, band, body.features, spacing=spacing, across=across * spacing,
+                        layers=layers, seed=seed)
+
+
+def _spread_shell(
+    body: Body, points: Points, spacing: float, across: float, layers: int, progress: Progress,
+    share: tuple[float, float]
+) -> Shell:
+    """Spread the points over their layers and join them to tetrahedra."""
+    middle = share[0] + 0.6 * (share[1] - share[0])
+    points = spread(body.tree, body.features, points, spacing=spacing, across=across * spacing,
+                    steps=SPREAD_STEPS, progress=progress, share=(share[0], middle))
+    progress("Joining points to tetrahedra", middle)
+    return _join(body, points, spacing, layers)
+
+
+def _join(body: Body, points: Points, spacing: float, layers: int) -> Shell:
+    """Join points to the tetrahedra of a shell."""
     device = body.tree.device
     point, layer = device.to_host(points.point), device.to_host(points.layer)
-    nearest, triangle = body.tree.nearest(points.point)
+    _nearest, triangle = body.tree.nearest(points.point)
     order = morton_order(point)
     point, layer = point[order], layer[order]
     solid = body.parts.solid[device.to_host(triangle)[order]]
-
-    progress("Joining points to tetrahedra", middle)
     tet = triangulate(point)
     tet, lost, kept_outer = _drop(body, point, layer, solid, tet, spacing, layers)
     tet, detached, detached_volume = _attached(body, point, solid, tet)
