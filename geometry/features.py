@@ -77,5 +77,5 @@ def _corners(vertex: Array, pair: Array, normal: Array) -> tuple[Array, Array]:
     is_corner = (degree != 2) | turns
     both = np.repeat(normal, 2, axis=0)
     mean = np.stack([np.bincount(slot, both[:, k], len(used)) for k in range(3)], axis=1)
-    mean /= np.linalg.norm(mean, axis=1, keepdims=True) + 1e-300
+    mean = mean / (np.linalg.norm(mean, axis=1, keepdims=True) + 1e-300)
     return used[is_corner], mean[is_corner]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -39,7 +40,7 @@ def find_parts(vertex: Array, triangle: Array) -> Parts:
     volume = np.bincount(shell, product) / 6.0
     order = np.argsort(shell, kind="stable")
     first = np.searchsorted(shell[order], np.arange(n_shells + 1))
-    corners = [corner[order[a:b]] for a, b in zip(first[:-1], first[1:], strict=True)]
+    corners = [corner[order[a:b]] for a, b in pairwise(first)]
     lower = np.array([c.min(axis=(0, 1)) for c in corners])
     upper = np.array([c.max(axis=(0, 1)) for c in corners])
 

@@ -173,7 +173,7 @@ def _first_spacing(body: Body, count: int, layers: int) -> float:
     """Return a layer spacing for ``count`` from area and volume alone."""
     thin = math.sqrt(DENSITY * (layers - 1) * body.area / count)
     thick = (DENSITY * body.volume / count) ** (1.0 / 3.0)
-    return min(thin, thick)
+    return float(min(thin, thick))
 
 
 def _predicted(band: Band, spacing: float, layers: int) -> float:
@@ -261,7 +261,9 @@ def _depths(tree: DistanceTree, point: Array) -> Array:
     on_device = device.from_host(point)
     nearest, _ = tree.nearest(on_device)
     distance = np.linalg.norm(device.to_host(nearest) - point, axis=1)
-    return np.where(device.to_host(tree.winding(on_device)) > 0.5, distance, -distance)
+    is_inside = device.to_host(tree.winding(on_device)) > 0.5
+    depth: Array = np.where(is_inside, distance, -distance)
+    return depth
 
 
 def _attached(

@@ -23,7 +23,7 @@ def dress_faces(
     ``corner`` (f, 3, 3) is in the axes and the size of the tree.
     """
     middle = corner.mean(axis=1, keepdims=True)
-    place, triangle = _look_up(tree, middle[:, 0])
+    _, triangle = _look_up(tree, middle[:, 0])
     probe = (corner + _INWARD * (middle - corner)).reshape(-1, 3)
     corner_place, corner_triangle = _look_up(tree, probe)
 
