@@ -1,0 +1,230 @@
+"""Points spread evenly over the layers of a shell (levine-2014 section 4).
+
+Layer k is where the depth below the surface is k times the layer spacing; layer 0 is the surface
+itself. On each layer points repel each other by the energy of Meyer, Kirby and Whitaker 2007,
+
+    E(r) = cot(x) + x - pi/2,  x = (pi/2) r / sigma,  for r < sigma, and 0 beyond,
+
+and go down its gradient: push = sum cot^2(x) (p - q)/r, each divided by the curvature of its own
+energy, sum cot(x)/sin^2(x). After each step a point returns to its layer along the way to the
+nearest point of the surface; a point of a sharp edge returns to that edge.
+
+Points start as a maximal set no two of which are nearer than a share of the spacing, chosen from
+points thrown into the band of the shell: their number is then right everywhere, and only their
+places have to be smoothed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vfx.device import Device
+from vfx.geometry.band import Band
+from vfx.geometry.distance import DistanceTree, build_distance
+from vfx.geometry.elements import Progress
+from vfx.geometry.features import Features, sample_segments
+from vfx.geometry.handoff import Array
+
+#: sigma in spacings: the push reaches the second neighbours of a hexagonal lattice.
+ENERGY_REACH = 1.8
+#: Least distance of the first points in spacings: a maximal set of that distance has as many
+#: points as a hexagonal lattice of one spacing.
+FIRST_DISTANCE = 0.776
+SPREAD_STEPS = 30
+_RATE = 1.0                  # of the step that the energy's own curvature asks for
+_MOST_MOVE = 0.2             # spacings a step
+_LANDING_INTERVAL = 3        # steps, below the surface
+_LAST_STEPS = 8              # steps after each of which all points land
+_LANDINGS = 4                # at the end, to come to rest on ridges of a layer
+_OFF_LAYER = 0.05            # layer spacings that a point may end off its layer
+
+_FREE, _ON_EDGE, _AT_CORNER = 0, 1, 2
+
+
+@dataclass
+class Points:
+    """Points on layers; arrays of the device."""
+
+    point: Any               # (n, 3) float64
+    layer: Any               # (n,) int32
+    kind: Any                # (n,) uint8: free on its layer, on a sharp edge, or at a corner
+    nearest: Any             # (n, 3) float64: a near point of the surface, the last one known
+    upward: Any              # (n, 3) float64: unit vector to it, or zero on the surface
+
+    def take(self, index: Any) -> Points:
+        """Return those of ``index``."""
+        return Points(self.point[index], self.layer[index], self.kind[index],
+                      self.nearest[index], self.upward[index])
+
+
+def first_points(
+    tree: DistanceTree, band: Band, features: Features, *, spacing: float, across: float,
+    layers: int, seed: int
+) -> Points:
+    """Choose points on the layers, ``across`` apart or so on each of them."""
+    device, xp = tree.device, tree.device.xp
+    layer = np.maximum(np.rint(band.depth / spacing), 0).astype(np.int32)
+    edge_point, edge_normal = _sampled(features, across)
+    sharp, sharp_normal = (np.concatenate(parts) for parts in (
+        (features.corner, edge_point), (features.corner_normal, edge_normal)))
+    kind = np.repeat(np.array([_AT_CORNER, _ON_EDGE], np.uint8),
+                     [len(features.corner), len(edge_point)])
+    seen = is_resolved(tree, sharp, sharp_normal, 0.5 * across)
+    sharp, kind = sharp[seen], kind[seen]
+    points = Points(
+        device.from_host(np.concatenate([sharp, band.point])),
+        device.from_host(np.concatenate([np.zeros(len(sharp), np.int32), layer])),
+        device.from_host(np.concatenate([kind, np.full(len(layer), _FREE, np.uint8)])),
+        device.from_host(np.concatenate([sharp, band.nearest])),
+        xp.zeros((len(sharp) + len(layer), 3)))
+    points = points.take(xp.flatnonzero(points.layer < layers))
+    points = points.take(xp.flatnonzero(first_landing(tree, points, spacing)))
+    rank = np.random.Generator(np.random.Philox(seed + 1)).permutation(len(points.point))
+    order = device.from_host(rank) - len(rank) * points.kind.astype(xp.int64)
+    return thin(device, points, order, FIRST_DISTANCE * across)
+
+
+def first_landing(tree: DistanceTree, points: Points, spacing: float) -> Any:
+    """Put points (in place) onto their layers; return which of them (n,) found theirs.
+
+    One that rises to its layer keeps its nearest point. One that sinks may come nearer to
+    another side of the body, or to none where the layer has died out.
+    """
+    device, xp = tree.device, tree.device.xp
+    rises = xp.sqrt(((points.point - points.nearest) ** 2).sum(axis=1)) >= spacing * points.layer
+    sinking = xp.flatnonzero(~rises)
+    kernels = device.module("geometry/layers.cu")
+    kernels.land_points(len(points.point), spacing, points.layer, points.nearest,
+                        (points.kind == _AT_CORNER).astype(xp.uint8), points.point,
+                        points.upward)
+    sunk = land(tree, None, points.take(sinking), spacing, 2)
+    found = on_layer(tree, sunk, spacing)
+    points.point[sinking], points.nearest[sinking] = sunk.point, sunk.nearest
+    points.upward[sinking] = sunk.upward
+    rises[sinking] = found
+    return rises
+
+
+def thin(device: Device, points: Points, rank: Any, distance: float) -> Points:
+    """Choose points no two of which, on one layer, are nearer than ``distance``.
+
+    Those of low ``rank`` (n,) go first, and no other could be added.
+    """
+    xp = device.xp
+    kernels = device.module("geometry/layers.cu")
+    points, start, order = bucketed(device, points, distance)
+    rank = rank[order]
+    state = xp.zeros(len(rank), xp.uint8)
+    undecided = xp.arange(len(rank), dtype=xp.int32)
+    while len(undecided):
+        following = state.copy()
+        kernels.thin_points(len(undecided), len(start) - 1, distance, undecided, points.point,
+                            points.layer, start, rank, state, following)
+        state = following
+        undecided = undecided[state[undecided] == 0]
+    return points.take(xp.flatnonzero(state == 1))
+
+
+def _sampled(features: Features, across: float) -> tuple[Array, Array]:
+    """Return points on the sharp edges, an eighth of a spacing apart, and their normals."""
+    point, which = sample_segments(features.segment, across / 8.0)
+    return point, features.normal[which]
+
+
+def is_resolved(tree: DistanceTree, point: Array, normal: Array, step: float) -> Array:
+    """Return whether points of sharp edges are so also for one who sees no less than ``step``.
+
+    On a flat surface a step along the normal leads as far from the surface; from a sharp edge
+    of any kind, one of the two ways out of it stays nearer.
+    """
+    device = tree.device
+    nearest = np.full(len(point), np.inf)
+    for sign in (-1.0, 1.0):
+        probe = point + sign * step * normal
+        found, _ = tree.nearest(device.from_host(probe))
+        nearest = np.minimum(nearest, np.linalg.norm(device.to_host(found) - probe, axis=1))
+    return nearest < 0.95 * step
+
+
+def spread(
+    tree: DistanceTree, features: Features, points: Points, *, spacing: float, across: float,
+    steps: int, progress: Progress, share: tuple[float, float] = (0.0, 1.0)
+) -> Points:
+    """Let the points repel each other for ``steps``, on their layers."""
+    device, xp = tree.device, tree.device.xp
+    kernels = device.module("geometry/layers.cu")
+    edge = ENERGY_REACH * across
+    sharp = None
+    if len(features.segment):
+        corner = features.segment[:, [0, 1, 1]]
+        sharp = build_distance(device, corner)
+    for step in range(steps):
+        points, start, _order = bucketed(device, points, edge)
+        n = len(points.point)
+        moved = xp.empty((n, 3))
+        kernels.spread_points(
+            n, len(start) - 1, edge, _MOST_MOVE * across, _RATE, points.point, points.upward,
+            points.layer, start, (points.kind == _AT_CORNER).astype(xp.uint8), moved)
+        points.point = moved
+        # Below the surface, points that go straight ahead hardly leave their layer.
+        all_land = step % _LANDING_INTERVAL == 0 or step >= steps - _LAST_STEPS
+        which = None if all_land else xp.flatnonzero(points.layer == 0)
+        points = land(tree, sharp, points, spacing, 1, which)
+        progress("Spreading points", share[0] + (share[1] - share[0]) * (step + 1) / steps)
+    points = land(tree, sharp, points, spacing, _LANDINGS)
+    return points.take(xp.flatnonzero(on_layer(tree, points, spacing)))
+
+
+def land(
+    tree: DistanceTree, sharp: DistanceTree | None, points: Points, spacing: float, times: int,
+    which: Any | None = None
+) -> Points:
+    """Return points, all or those of ``which``, to their layers; on a ridge it takes some times."""
+    device, xp = tree.device, tree.device.xp
+    landed = points if which is None else points.take(which)
+    if not len(landed.point):
+        return points
+    kernels = device.module("geometry/layers.cu")
+    point, nearest, upward = landed.point.copy(), landed.nearest, landed.upward.copy()
+    fixed = (landed.kind == _AT_CORNER).astype(xp.uint8)
+    on_edge = xp.flatnonzero(landed.kind == _ON_EDGE)
+    for _ in range(times):
+        nearest, _triangle = tree.nearest(point, _bound(xp, point, nearest))
+        if sharp is not None:
+            nearest[on_edge], _segment = sharp.nearest(point[on_edge])
+        kernels.land_points(len(point), spacing, landed.layer, nearest, fixed, point, upward)
+    if which is None:
+        return Points(point, points.layer, points.kind, nearest, upward)
+    points.point[which], points.nearest[which], points.upward[which] = point, nearest, upward
+    return points
+
+
+def on_layer(tree: DistanceTree, points: Points, spacing: float) -> Any:
+    """Return whether each point (n,) is about as deep as its layer."""
+    xp = tree.device.xp
+    nearest, _ = tree.nearest(points.point, _bound(xp, points.point, points.nearest))
+    depth = xp.sqrt(((points.point - nearest) ** 2).sum(axis=1))
+    return xp.absolute(depth - spacing * points.layer) <= _OFF_LAYER * spacing
+
+
+def _bound(xp: Any, point: Any, nearest: Any) -> Any:
+    """Return how far (n,) the surface can be, from a point of it that was near before."""
+    return xp.sqrt(((point - nearest) ** 2).sum(axis=1)) * (1.0 + 1e-9) + 1e-12
+
+
+def bucketed(device: Device, points: Points, edge: float) -> tuple[Points, Any, Any]:
+    """Sort points by buckets of cells of ``edge``; return them, the buckets' starts, the order."""
+    xp = device.xp
+    n = len(points.point)
+    n_buckets = 1 << max(4, (2 * n - 1).bit_length())
+    key = xp.empty(n, xp.int64)
+    if n:
+        device.module("geometry/layers.cu").bucket_points(
+            n, n_buckets, edge, points.point, points.layer, key)
+    key = xp.sort(key)
+    start = xp.searchsorted(key, xp.arange(n_buckets + 1, dtype=xp.int64) << 32)
+    order = key & 0xFFFFFFFF
+    return points.take(order), start.astype(xp.int32), order
