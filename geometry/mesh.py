@@ -47,9 +47,8 @@ def make_surface(
         raw, mended = _repaired(device, raw)
         notes += mended
     report, topology, shells = inspect_mesh(device, raw.vertex, raw.triangle, (*raw.notes, *notes))
-    # Not for this surface alone: a mesh of a single sheet must not reach the constructions.
-    if problem := next(report.problems(), None):
-        raise MeshError(problem)
+    if problems := list(report.problems()):
+        raise MeshError("; it ".join(problems), report)
     if shells.faces_wrong.any():
         # Only cavities are left: nested shells that face outward.
         raw = turn_triangles(raw, shells.faces_wrong[topology.shell])

@@ -25,7 +25,14 @@ MOST_TRIANGLES = 50_000_000
 
 
 class MeshError(ValueError):
-    """A mesh that cannot become a solid; the text says what is wrong, where, and what to do."""
+    """A mesh that cannot become a solid; the text says what is wrong, where, and what to do.
+
+    It reads on from the name of the mesh. ``report`` is what was found of it, if that far.
+    """
+
+    def __init__(self, message: str, report: object = None) -> None:
+        super().__init__(message)
+        self.report = report
 
 
 @dataclass(frozen=True)
@@ -135,7 +142,7 @@ def _read_with_trimesh(data: bytes, suffix: str) -> RawMesh:
 def _part(geometry: Any) -> RawMesh:
     triangle = np.asarray(geometry.faces, dtype=np.int64)
     # Only normals that the file has: trimesh would make up others on request.
-    normal = geometry._cache["vertex_normals"] if "vertex_normals" in geometry._cache else None
+    normal = geometry._cache["vertex_normals"]
     uv = getattr(geometry.visual, "uv", None)
     n_vertices = len(geometry.vertices)
     if normal is not None and np.shape(normal) != (n_vertices, 3):

@@ -52,7 +52,7 @@ def close_holes(raw: RawMesh, topology: Topology) -> tuple[RawMesh, list[str]]:
     if raw.uv is not None:
         uv_start = raw.uv.reshape(-1, 2)[half]
         uv_end = np.roll(raw.uv, -1, axis=1).reshape(-1, 2)[half]
-    vertex, triangle, uv = [raw.vertex], [raw.triangle], [raw.uv]
+    vertex, triangle, uv = [raw.vertex], [raw.triangle], []
     n_vertices = len(raw.vertex)
     for loop in _loops(start, end):
         # The filling runs along each border the other way.
@@ -74,7 +74,7 @@ def close_holes(raw: RawMesh, topology: Topology) -> tuple[RawMesh, list[str]]:
         normal = np.concatenate([raw.normal, np.zeros((n_new, 3, 3), np.float32)])
     closed = dataclasses.replace(
         raw, vertex=np.concatenate(vertex), triangle=np.concatenate(triangle), normal=normal,
-        uv=None if raw.uv is None else np.concatenate(uv))
+        uv=None if raw.uv is None else np.concatenate([raw.uv, *uv]))
     count = "1 hole" if len(holes) == 1 else f"{len(holes)} holes"
     return closed, [f"Closed {count} with {n_new} triangles."]
 
@@ -138,10 +138,10 @@ def unite_shells(raw: RawMesh) -> tuple[RawMesh, list[str]]:
                             "modelling program")
         parts.append(part)
     united = manifold3d.Manifold.batch_boolean(parts, manifold3d.OpType.Add).to_mesh64()
-    words = np.asarray(united.vert_properties)
+    row = np.asarray(united.vert_properties)
     triangle = np.asarray(united.tri_verts).astype(np.int64)
-    normal = None if raw.normal is None else words[triangle, 3:6].astype(np.float32)
-    uv = None if raw.uv is None else words[triangle, words.shape[1] - 2:].astype(np.float32)
-    return (dataclasses.replace(raw, vertex=words[:, :3].copy(), triangle=triangle,
+    normal = None if raw.normal is None else row[triangle, 3:6].astype(np.float32)
+    uv = None if raw.uv is None else row[triangle, row.shape[1] - 2:].astype(np.float32)
+    return (dataclasses.replace(raw, vertex=row[:, :3].copy(), triangle=triangle,
                                 normal=normal, uv=uv),
             [f"United {len(parts)} shells that overlap."])

@@ -25,10 +25,12 @@ def corner_normals(vertex: Array, triangle: Array, given: Array | None) -> Array
         normal = _smooth(len(vertex), triangle, weighted, flat)
     else:
         normal = np.nan_to_num(given.astype(np.float64), posinf=0.0, neginf=0.0)
-        normal = normal * np.where(np.einsum("tij,tj->ti", normal, flat) < 0.0, -1.0, 1.0)[..., None]
+        inward = np.einsum("tij,tj->ti", normal, flat) < 0.0
+        normal[inward] *= -1.0
     size = np.linalg.norm(normal, axis=2)
     fallback = np.broadcast_to(flat[:, None, :], normal.shape)
-    unit = np.where((size > 1e-12)[..., None], normal / np.maximum(size, 1e-12)[..., None], fallback)
+    unit = np.where((size > 1e-200)[..., None], normal / np.maximum(size, 1e-200)[..., None],
+                    fallback)
     return np.ascontiguousarray(unit, dtype=np.float32)
 
 
@@ -37,8 +39,8 @@ def _smooth(n_vertices: int, triangle: Array, weighted: Array, flat: Array) -> A
     at = triangle.ravel()
     mean = np.stack([np.bincount(at, weights=np.repeat(weighted[:, axis], 3),
                                  minlength=n_vertices) for axis in range(3)], axis=1)
-    mean /= np.maximum(np.linalg.norm(mean, axis=1), 1e-300)[:, None]
-    normal = mean[triangle]
+    mean = mean / np.maximum(np.linalg.norm(mean, axis=1), 1e-300)[:, None]
+    normal: Array = mean[triangle]
     # Where a face leans far from the mean, look at the faces around the vertex one by one.
     lean = np.einsum("tij,tj->ti", normal, flat) < np.cos(np.radians(0.5 * CREASE))
     creased = np.zeros(n_vertices, dtype=bool)
@@ -50,7 +52,8 @@ def _smooth(n_vertices: int, triangle: Array, weighted: Array, flat: Array) -> A
     start = np.searchsorted(at[corners], at[corners], side="left")
     count = np.searchsorted(at[corners], at[corners], side="right") - start
     row = np.repeat(np.arange(len(corners)), count)
-    other = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count) + np.repeat(start, count)
+    skip = start - (np.cumsum(count) - count)
+    other = np.arange(len(row)) + np.repeat(skip, count)
     face, beside = corners[row] // 3, corners[other] // 3
     alike = np.einsum("ij,ij->i", flat[face], flat[beside]) >= np.cos(np.radians(CREASE))
     row, beside = row[alike], beside[alike]

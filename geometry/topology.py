@@ -99,7 +99,8 @@ class Topology:
             group, member = np.unique(key, return_inverse=True)
             net = np.bincount(member, weights=run, minlength=len(group))
             open_edge, open_shell = np.divmod(group[net != 0], n)
-            first = np.r_[True, open_edge[1:] != open_edge[:-1]]
+            first = np.ones(len(open_edge), dtype=bool)
+            first[1:] = open_edge[1:] != open_edge[:-1]
             root = np.maximum.accumulate(np.where(first, np.arange(len(first)), 0))
             _, merged = _components(np.column_stack([open_shell, open_shell[root]]), n)
             label = merged[label]
@@ -140,9 +141,9 @@ class Topology:
     def _pairs(self) -> tuple[Array, Array]:
         """Pairs of triangles (p, 2) over edges of two, and whether they run opposite ways."""
         half = np.flatnonzero((self.forward + self.backward == 2)[self.half_edge])
-        half = half[np.argsort(self.half_edge[half], kind="stable")].reshape(-1, 2)
-        alike = self._runs_forward[half[:, 0]] != self._runs_forward[half[:, 1]]
-        return half // 3, alike
+        pair = half[np.argsort(self.half_edge[half], kind="stable")].reshape(-1, 2)
+        alike = self._runs_forward[pair[:, 0]] != self._runs_forward[pair[:, 1]]
+        return pair // 3, alike
 
 
 def find_topology(vertex: Array, triangle: Array) -> Topology:
