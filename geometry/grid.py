@@ -32,7 +32,7 @@ def build_solid(bodies: Sequence[Body]) -> Solid:
     """Divide ``bodies`` into cubes; raise ValueError if they make no sense together."""
     check_bodies(bodies)
     first = np.cumsum([0] + [math.prod(body.cells) for body in bodies])
-    cells = [_box_cells(body.cells) for body in bodies]
+    cells = [box_cells(body.cells) for body in bodies]
     orientation = np.stack([body_orientation(body) for body in bodies])
     length_scale = np.array([body.spacing for body in bodies], dtype=np.float64)
     count = np.diff(first)
@@ -45,7 +45,7 @@ def build_solid(bodies: Sequence[Body]) -> Solid:
         body=np.repeat(np.arange(len(bodies), dtype=np.int32), count),
         cell=np.concatenate(cells),
         edge=np.concatenate([
-            _box_edges(body.cells) + np.int32(start)
+            box_edges(body.cells) + np.int32(start)
             for body, start in zip(bodies, first[:-1], strict=True)]),
         length_scale=length_scale,
         orientation=orientation,
@@ -131,7 +131,7 @@ def check_bodies(bodies: Sequence[Body]) -> None:
     if max(n_particles, n_edges) >= 2**31:
         raise ValueError(f"the bodies have {n_particles:,} cubes, but only {2**31 // 3:,} or so "
                          "can be numbered; use fewer cells")
-    _refuse_overlap(
+    refuse_box_overlap(
         names,
         center=np.array([body.center for body in bodies], dtype=np.float64),
         half=np.array([np.array(body.cells) * body.spacing / 2 for body in bodies]),
@@ -173,7 +173,7 @@ def check_solid(solid: Solid) -> None:
     _check_edges(solid, shape)
     origin = _lattice_origin(solid, first[:-1])
     half = shape * solid.length_scale[:, None] / 2
-    _refuse_overlap(
+    refuse_box_overlap(
         solid.body_name.tolist(),
         center=origin + np.einsum("bij,bj->bi", solid.orientation, half),
         half=half, axes=solid.orientation, slack=2 * TOLERANCE * solid.length_scale.min())
@@ -181,7 +181,12 @@ def check_solid(solid: Solid) -> None:
 
 def solid_bytes(bodies: Sequence[Body]) -> int:
     """Return about how much memory building the solid of ``bodies`` takes [bytes]."""
-    n_particles, n_edges = _box_counts(bodies)
+    return sum(block_bytes(body) for body in bodies)
+
+
+def block_bytes(body: Body) -> int:
+    """Return about how much memory building one box of cubes takes [bytes]."""
+    n_particles, n_edges = _box_counts([body])
     return _PEAK_BYTES_PARTICLE * n_particles + _PEAK_BYTES_EDGE * n_edges
 
 
@@ -193,16 +198,16 @@ def _box_counts(bodies: Sequence[Body]) -> tuple[int, int]:
     return n_particles, n_edges
 
 
-def _box_cells(shape: tuple[int, int, int]) -> Array:
+def box_cells(shape: tuple[int, int, int]) -> Array:
     """Return the grid index of every cube, (n, 3) int32, z fastest."""
     return np.ascontiguousarray(np.indices(shape, dtype=np.int32).reshape(3, -1).T)
 
 
-def _box_edges(shape: tuple[int, int, int]) -> Array:
+def box_edges(shape: tuple[int, int, int]) -> Array:
     """Return the face-adjacent pairs of a box, (m, 2) int32, sorted."""
     nx, ny, nz = shape
     low = np.arange(nx * ny * nz, dtype=np.int32)
-    cell = _box_cells(shape)
+    cell = box_cells(shape)
     # Neighbours along z, y, x have ascending indices, so row order is lexicographic order.
     pair = np.stack([low + np.int32(1), low + np.int32(nz), low + np.int32(ny * nz)], axis=1)
     exists = cell[:, ::-1] < np.array([nz, ny, nx], dtype=np.int32) - 1
@@ -234,7 +239,7 @@ def _corner_lattice(solid: Solid) -> tuple[Array, Array, Array]:
     points, first, stride = [], [0], []
     for b in range(n_bodies):
         nx, ny, nz = (int(c) + 2 for c in solid.cell[start[b]:start[b + 1]].max(axis=0))
-        points.append(_lattice_points(_box_cells((nx, ny, nz)), float(solid.length_scale[b]),
+        points.append(_lattice_points(box_cells((nx, ny, nz)), float(solid.length_scale[b]),
                                       solid.orientation[b], origin[b]))
         first.append(first[-1] + nx * ny * nz)
         stride.append((ny * nz, nz, 1))
@@ -304,7 +309,7 @@ def _check_edges(solid: Solid, shape: Array) -> None:
                          f"{solid.length_scale[body[worst]]:g} m apart along their body's axis.")
 
 
-def _refuse_overlap(
+def refuse_box_overlap(
     names: Sequence[str], *, center: Array, half: Array, axes: Array, slack: float
 ) -> None:
     """Raise ValueError if two oriented boxes overlap by more than ``slack`` [m].

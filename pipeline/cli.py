@@ -19,7 +19,7 @@ from vfx.pipeline.report import check_report, clean, status_table
 from vfx.pipeline.review import make_review
 from vfx.pipeline.run import Request, describe, open_work, prepare, run_job
 from vfx.pipeline.stages import STAGE, STAGES, Stage
-from vfx.pipeline.templates import list_templates, write_new_shot
+from vfx.pipeline.templates import list_templates, write_asset, write_new_shot
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -195,6 +195,23 @@ def new(name: str, template: str) -> None:
     """
     path = write_new_shot(name, template)
     click.echo(f"wrote {path}; next: vfx check {path}")
+
+
+@main.command()
+@click.argument("name")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@ends_in_sentences
+def asset(name: str, file: Path) -> None:
+    """Write a mesh of ours as FILE, an OBJ.
+
+    NAME is vase, bowl, mug, column or serpent; in a shot, mesh = "asset:vase" needs no file.
+
+    \b
+    Example:
+      vfx asset vase vase.obj
+    """
+    write_asset(name, file)
+    click.echo(f"wrote {file}")
 
 
 @main.command("clean")

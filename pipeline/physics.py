@@ -17,6 +17,7 @@ from vfx.sim.plan import Plan, make_plan
 
 _FLOOR_SLACK = 1e-3          # of a cube's edge: so deep in the floor still counts as touching
 _SOLID_BYTES = 80            # of a particle in geometry/solid.npz, its three edges included
+_FACES_BYTES = 700           # of one that stores its faces
 _FRAME_BYTES = 64            # of a particle in a frame of sim; in one of align it is less
 _CHECKPOINT_BYTES = 512      # of a particle in both checkpoints
 _PIXEL_BYTES = 24            # of a pixel in a frame: all channels, compressed, with a margin
@@ -25,8 +26,9 @@ _RENDER_BYTES = 192          # of a pixel in memory while its frame is rendered
 
 def check_geometry(shot: Shot, available: int) -> int:
     """Return the bytes that building the bodies takes; refuse those that cannot be built."""
-    from vfx.geometry.grid import check_bodies, solid_bytes
+    from vfx.geometry.build import check_bodies, solid_bytes
 
+    check_meshes(shot)
     needed = solid_bytes(shot.bodies)
     _check_memory(shot, needed, available)
     try:
@@ -36,15 +38,33 @@ def check_geometry(shot: Shot, available: int) -> int:
     return needed
 
 
+def check_meshes(shot: Shot) -> None:
+    """Read the meshes of a shot; refuse those that cannot become solids."""
+    from vfx.geometry.sources import surface_of
+
+    for i, body in enumerate(shot.bodies):
+        if not body.mesh:
+            continue
+        where = f"{shot.path}: bodies[{i + 1}].mesh: {body.mesh}"
+        try:
+            surface_of(body)
+        except FileNotFoundError as error:
+            raise MissingInput(f"{where}: {error}; paths are named from the folder of the "
+                               "shot") from None
+        except ValueError as error:
+            raise ShotError(f"{where} {error}") from error
+
+
 def check_floor(shot: Shot) -> None:
     """Refuse bodies that begin below the floor; to touch it is allowed."""
-    from vfx.geometry.grid import lowest_point
+    from vfx.geometry.build import lowest_point
+    from vfx.geometry.sources import body_size
 
     if not shot.floor.enabled:
         return
     for i, body in enumerate(shot.bodies):
         lowest, height = lowest_point(body), shot.floor.height
-        if lowest >= height - _FLOOR_SLACK * body.spacing:
+        if lowest >= height - _FLOOR_SLACK * body_size(body).spacing:
             continue
         y = body.center[1] + height - lowest
         raise ShotError(
@@ -126,12 +146,14 @@ def check_film(shot: Shot, available: int) -> None:
 def disk_needs(shot: Shot, stage_name: str, n_frames: int) -> int:
     """Return about how many bytes a stage writes for ``n_frames`` frames."""
     width, height = shot.film.resolution
+    if stage_name == "render":
+        return n_frames * width * height * _PIXEL_BYTES
     particles = shot.n_particles
+    has_faces = any(body.shape != "grid" for body in shot.bodies)
     return {
-        "geometry": particles * _SOLID_BYTES,
+        "geometry": particles * (_FACES_BYTES if has_faces else _SOLID_BYTES),
         "sim": particles * (n_frames * _FRAME_BYTES + _CHECKPOINT_BYTES),
         "align": particles * n_frames * _FRAME_BYTES,
-        "render": n_frames * width * height * _PIXEL_BYTES,
     }[stage_name]
 
 
@@ -160,8 +182,10 @@ def host_memory() -> int:
 
 def _check_memory(shot: Shot, needed: int, available: int) -> None:
     if needed > available:
-        cells = ", ".join("x".join(map(str, body.cells)) for body in shot.bodies)
+        cells = ", ".join("x".join(map(str, body.cells)) for body in shot.bodies
+                          if body.is_block)
+        what, fewer = (f"cells {cells} make", "cells") if cells else ("they come to", "elements")
         raise MissingInput(
-            f"{shot.path}: bodies: cells {cells} make {shot.n_particles} particles, which need "
-            f"{as_size(needed)} of memory, but {as_size(available)} is available; use fewer cells "
-            "or a machine with more memory")
+            f"{shot.path}: bodies: {what} {shot.n_particles} particles, which need "
+            f"{as_size(needed)} of memory, but {as_size(available)} is available; use fewer "
+            f"{fewer} or a machine with more memory")

@@ -14,6 +14,7 @@ from vfx.pipeline.physics import (
     check_film,
     check_floor,
     check_folder,
+    check_meshes,
     check_physics,
     disk_needs,
     estimate_time,
@@ -67,6 +68,10 @@ def check_report(work: Work) -> tuple[list[str], list[PipelineError]]:
     """Return a readable report on a valid shot file, and what stands in the way of running it."""
     shot = work.shot
     problems: list[PipelineError] = []
+    try:
+        check_meshes(shot)
+    except PipelineError as error:
+        return _refused_mesh_lines(error), [error]
     width, height = shot.film.resolution
     step = shot.solver.timestep
     frame_time = shot.steps_per_frame * step
@@ -83,7 +88,7 @@ def check_report(work: Work) -> tuple[list[str], list[PipelineError]]:
     ]
     try:
         plan = check_physics(shot, host_memory())
-        lines[2:3] = [*_body_lines(plan), lines[2], *_sim_lines(shot, plan)]
+        lines[2:3] = [*_body_lines(shot, plan), lines[2], *_sim_lines(shot, plan)]
     except PipelineError as error:
         problems.append(error)
     if controls := _controls_text(shot):
@@ -103,10 +108,24 @@ def check_report(work: Work) -> tuple[list[str], list[PipelineError]]:
     return lines, problems
 
 
-def _body_lines(plan: Plan) -> list[str]:
-    return [f"  {body.name:<10}lambda {body.length_scale:.4g} m, delta {body.horizon:.4g} m, "
-            f"{as_count(body.n_bonds)} bonds that break at a stretch of {body.strain_limit:.3g}"
-            for body in plan.bodies]
+def _refused_mesh_lines(error: PipelineError) -> list[str]:
+    """Return what was found of a mesh that is refused, as far as it was looked at."""
+    report = getattr(error.__cause__, "report", None)
+    return [] if report is None else [f"mesh        {line}" for line in report.lines()]
+
+
+def _body_lines(shot: Shot, plan: Plan) -> list[str]:
+    from vfx.geometry.build import mesh_reports
+
+    reports = mesh_reports(shot.bodies)
+    lines = []
+    for body in plan.bodies:
+        lines.append(
+            f"  {body.name:<10}lambda {body.length_scale:.4g} m, delta {body.horizon:.4g} m, "
+            f"{as_count(body.n_bonds)} bonds that break at a stretch of {body.strain_limit:.3g}")
+        if body.name in reports:
+            lines += [f"  {'':<10}{line}" for line in reports[body.name].lines()]
+    return lines
 
 
 def _sim_lines(shot: Shot, plan: Plan) -> list[str]:

@@ -22,6 +22,7 @@ from vfx.pipeline.physics import (
     check_floor,
     check_folder,
     check_geometry,
+    check_meshes,
     check_physics,
     disk_needs,
     host_memory,
@@ -170,6 +171,8 @@ def open_device(request: Request) -> Device:
 def _check_inputs(work: Work, stages: Sequence[Stage], device: Device) -> None:
     shot: Shot = work.shot
     names = {stage.name for stage in stages}
+    if names & {"geometry", "sim", "align"}:
+        check_meshes(shot)
     if "geometry" in names:
         check_geometry(shot, host_memory())
     if "sim" in names:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from vfx.geometry.bodies import Body
+from vfx.geometry.bodies import ASSET, Body
 from vfx.geometry.schema import setting
 from vfx.pipeline.errors import MissingInput, ShotError
 from vfx.pipeline.frames import parse_span
@@ -99,8 +99,10 @@ class Shot:
 
     @property
     def n_particles(self) -> int:
-        """Elements of all bodies, before any of them is built."""
-        return sum(body.cells[0] * body.cells[1] * body.cells[2] for body in self.bodies)
+        """Elements of all bodies, before any of them is built: of meshes about so many."""
+        from vfx.geometry.sources import body_size
+
+        return sum(body_size(body).elements for body in self.bodies)
 
     def step_of(self, frame: int) -> int:
         """Time steps done when ``frame`` is taken; the first frame is the initial state."""
@@ -134,6 +136,7 @@ def load_shot(path: Path) -> Shot:
     materials, looks = _read_materials(document.get("materials", {}), complaints)
     name, first, last = _read_span(read["shot"], sections["shot"], path, complaints)
     _check_time(sections["time"], complaints)
+    lists["bodies"] = _with_mesh_paths(lists["bodies"], path)
     _check_bodies(lists["bodies"], document, materials, complaints)
     _check_directions(read["camera"], read["light"], complaints)
     _check_controls(lists, complaints)
@@ -285,7 +288,7 @@ def _check_bodies(
 ) -> None:
     if not document.get("bodies"):
         complaints.add("bodies", "there is nothing to break; write at least one [[bodies]] "
-                                 "with material and cells")
+                                 "with material and cells, a box or a mesh")
     seen: set[str] = set()
     for i, body in enumerate(bodies):
         where = f"bodies[{i + 1}]"
@@ -295,11 +298,32 @@ def _check_bodies(
             complaints.add(f"{where}.name", f"found {shown(body.name)}, which another body has "
                                             "already; give each body its own name")
         seen.add(body.name)
+        for key, message in body.complaints():
+            complaints.add(f"{where}{'.' + key if key else ''}", message)
+        if body.mesh.startswith(ASSET):
+            _check_asset(body.mesh, where, complaints)
         if body.material not in materials:
             near = nearest(body.material, materials)
             fix = f"did you mean '{near}'?" if near else f"write a [materials.{body.material}]"
             complaints.add(f"{where}.material",
                            f"found {shown(body.material)}, which this file does not define; {fix}")
+
+
+def _check_asset(mesh: str, where: str, complaints: Complaints) -> None:
+    from vfx.geometry.assets import ASSETS
+
+    name = mesh.removeprefix(ASSET)
+    if name not in ASSETS:
+        near = nearest(name, ASSETS)
+        fix = f"did you mean '{ASSET}{near}'?" if near else f"there are {', '.join(ASSETS)}"
+        complaints.add(f"{where}.mesh", f"found {shown(mesh)}, which is no asset; {fix}")
+
+
+def _with_mesh_paths(bodies: tuple[Body, ...], path: Path) -> tuple[Body, ...]:
+    """Return bodies whose mesh files are named from the current folder, not from the shot's."""
+    return tuple(
+        dataclasses.replace(body, mesh=str(path.parent / body.mesh))
+        if body.mesh and not body.mesh.startswith(ASSET) else body for body in bodies)
 
 
 def _check_directions(

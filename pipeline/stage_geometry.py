@@ -12,16 +12,24 @@ if TYPE_CHECKING:
 
 def build_geometry(job: Job) -> None:
     """Build the Solid of the shot and publish it."""
-    from vfx.geometry.grid import build_solid
+    from vfx.geometry.build import build_solid
 
     frame = job.shot.first_frame
     if not job.todo():
         return
     job.progress.update(None, 0.0)
+
+    def report(what: str, share: float) -> None:
+        job.stop.check()
+        job.progress.update(None, 0.98 * share, what)
+
     try:
-        solid = build_solid(job.shot.bodies)
+        built = build_solid(job.device, job.shot.bodies, progress=report)
     except ValueError as error:
         raise ShotError(f"{job.shot.path}: {error}") from None
-    job.publish(frame, solid.to_arrays())
+    for name, notes in built.notes.items():
+        for note in notes:
+            job.progress.say(f"geometry: {name}: {note}")
+    job.publish(frame, built.solid.to_arrays())
     job.progress.update(None, 1.0)
     job.finish({})

@@ -48,7 +48,7 @@ class Stage:
 
 STAGES = (
     Stage("geometry", 2, build_geometry,
-          takes=("shot.shape",),
+          takes=("shot.shape", "meshes"),
           gives="solid", file_name="solid.npz"),
     Stage("sim", 3, simulate,
           takes=("solid", "shot.physics", "density pictures"),
@@ -75,8 +75,9 @@ def shot_section(name: str, shot: Shot) -> Any:
 
 
 def _shape(shot: Shot) -> Any:
-    motion = ("velocity", "angular_velocity")
-    return [{key: value for key, value in dataclasses.asdict(body).items() if key not in motion}
+    # A mesh counts by what is in it, not by where it lies.
+    left_out = ("velocity", "angular_velocity", "mesh")
+    return [{key: value for key, value in dataclasses.asdict(body).items() if key not in left_out}
             for body in shot.bodies]
 
 

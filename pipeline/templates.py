@@ -1,4 +1,4 @@
-"""Shot files to start from: the examples that come with the package."""
+"""Shot files and meshes to start from: what comes with the package."""
 
 from __future__ import annotations
 
@@ -14,6 +14,24 @@ FOLDER = Path(__file__).parent.parent / "shots"
 def list_templates() -> list[str]:
     """Return the names of the shot files that can be started from."""
     return sorted(path.stem for path in FOLDER.glob("*.toml"))
+
+
+def write_asset(name: str, path: Path) -> None:
+    """Write a mesh that the package makes as an OBJ; an existing file is never replaced."""
+    from vfx.geometry.assets import ASSETS, make_asset, write_obj
+
+    if name not in ASSETS:
+        near = nearest(name, ASSETS)
+        advice = f"did you mean '{near}'?" if near else f"there are {', '.join(ASSETS)}"
+        raise ShotError(f"asset {name}: there is none of that name; {advice}")
+    if path.suffix.lower() != ".obj":
+        raise ShotError(f"{path}: assets are written as OBJ; name it {path.stem or name}.obj")
+    if path.exists():
+        raise ShotError(f"{path}: exists already and is not replaced; choose another name")
+    try:
+        write_obj(path, make_asset(name))
+    except OSError as error:
+        raise ShotError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def write_new_shot(name: str, template: str) -> Path:

@@ -181,6 +181,8 @@ class Work:
     def _take(self, name: str, frame: int) -> Any:
         if name.startswith("shot."):
             return shot_section(name, self.shot)
+        if name == "meshes":
+            return self._mesh_hashes
         if name == "environment":
             return self._environment_hash
         if name == "density pictures":
@@ -254,6 +256,15 @@ class Work:
         except (ShotError, MissingInput):
             return None
         return _hash_of_pixels(pixels)
+
+    @functools.cached_property
+    def _mesh_hashes(self) -> list[str] | None:
+        from vfx.geometry.sources import source_hash
+
+        try:
+            return [source_hash(body) for body in self.shot.bodies]
+        except OSError:
+            return None
 
     @functools.cached_property
     def _densities_hash(self) -> list[str] | None:

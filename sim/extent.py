@@ -38,7 +38,7 @@ def nothing_there(region: Region) -> str:
 
 def _meets(region: Region, body: Body) -> bool:
     """Whether a region covers an element of a body; of one that is no box of cubes: perhaps."""
-    if body.shape != "grid":
+    if not body.is_block:
         return True
     # Look at the cells around the region alone, layer by layer.
     axes = Rotation.from_euler("xyz", body.rotation, degrees=True).as_matrix()

@@ -14,11 +14,15 @@ import numpy as np
 from vfx.device import Device
 from vfx.geometry.bodies import Body
 from vfx.geometry.grid import build_solid
+from vfx.geometry.sources import body_size
+from vfx.sim.bonds import ClusterBonds
 from vfx.sim.settings import Floor, Material, Solver
 from vfx.sim.simulate import Simulation
 
 #: Cells of the block along an axis, at most.
 LARGEST_SIDE = 40
+#: Cells of the block for bodies of other shapes, whose bonds lie in clusters.
+IRREGULAR_CELLS = (24, 24, 24)
 #: Speed of its particles [m/s]: strains far below those that break.
 SWING = 1e-3
 WARM_UP_STEPS = 4
@@ -29,17 +33,20 @@ BATCHES = 5
 def seconds_per_bond(device: Device, body: Body, material: Material, solver: Solver) -> float:
     """Return the time [s] that one step takes for each bond of a whole body like ``body``.
 
-    A block of the body's thickness swings a little, for at rest its steps would be jumped over.
-    Of several batches of steps the fastest counts, as whatever else runs on the machine only
-    ever slows one down.
+    A block of its lambda and, if it is one, of its thickness swings a little, for at rest its
+    steps would be jumped over. Of several batches of steps the fastest counts, as whatever else
+    runs on the machine only ever slows one down.
     """
-    x, y, z = (min(n, LARGEST_SIDE) for n in body.cells)
-    solid = build_solid([dataclasses.replace(
-        body, cells=(x, y, z), velocity=(0.0, 0.0, 0.0), angular_velocity=(0.0, 0.0, 0.0))])
+    spacing = body_size(body).spacing
+    x, y, z = (min(n, LARGEST_SIDE) for n in (body.cells if body.is_block else IRREGULAR_CELLS))
+    solid = build_solid([Body(
+        name=body.name, material=body.material, cells=(x, y, z), spacing=spacing,
+        rotation=body.rotation)])
     simulation = Simulation(
         device, solid, {body.material: material},
-        dataclasses.replace(solver, gravity=(0.0, 0.0, 0.0)), Floor(enabled=False))
-    simulation.place(solid.position, SWING * np.sin(solid.position / body.spacing))
+        dataclasses.replace(solver, gravity=(0.0, 0.0, 0.0)), Floor(enabled=False),
+        layout=None if body.is_block else ClusterBonds)
+    simulation.place(solid.position, SWING * np.sin(solid.position / spacing))
 
     def time_steps(n_steps: int) -> float:
         begun = time.perf_counter()

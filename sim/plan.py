@@ -1,7 +1,8 @@
 """What a shot will cost and whether its step is stable, known before anything is built.
 
-For grids the sums over a particle's bonds are those of the cubic lattice; the simulation
-checks again with the sums of the network that it built.
+For boxes of cubes the sums over a particle's bonds are those of the cubic lattice. Elements of
+other shapes are estimated from their number and the body's volume and area, with a margin for
+those that stand closer than most; the simulation checks again with the network that it built.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from vfx.geometry.bodies import Body
+from vfx.geometry.sources import BodySize, body_size
 from vfx.sim.material import (
     SAFETY,
     bond_stiffness,
@@ -36,6 +38,12 @@ BYTES_A_LANE = 790
 BYTES_A_NEIGHBOR = 0.25
 
 
+#: Share of a lattice's stable step that irregular elements get, some of which stand close.
+IRREGULAR_STEP = 0.7
+#: How much lighter than the mean the lightest irregular element is taken to be.
+IRREGULAR_MASS = 10.0
+
+
 @dataclass(frozen=True)
 class BodyPlan:
     """What one body comes to; lengths in metres."""
@@ -44,6 +52,7 @@ class BodyPlan:
     n_particles: int
     n_bonds: int
     n_lanes: int             # particles with the padding of their rows
+    n_neighbors: int         # of a particle in the interior
     length_scale: float
     horizon: float
     strain_limit: float
@@ -54,7 +63,6 @@ class Plan:
     """The whole shot; ``step_limits`` names the largest stable step [s] of each cause."""
 
     bodies: tuple[BodyPlan, ...]
-    n_neighbors: int         # of a particle in the interior
     step_limits: Mapping[str, float]
 
     @property
@@ -70,9 +78,14 @@ class Plan:
     @property
     def memory(self) -> int:
         """Bytes of memory of the whole process at the peak, an estimate from above."""
-        lanes = sum(body.n_lanes for body in self.bodies)
-        return BYTES_A_PROCESS + max(BYTES_A_PLOT, math.ceil(
-            lanes * (BYTES_A_LANE + BYTES_A_NEIGHBOR * self.n_neighbors)))
+        bodies = sum(body.n_lanes * (BYTES_A_LANE + BYTES_A_NEIGHBOR * body.n_neighbors)
+                     for body in self.bodies)
+        return BYTES_A_PROCESS + max(BYTES_A_PLOT, math.ceil(bodies))
+
+    @property
+    def n_neighbors(self) -> int:
+        """Neighbours of a particle in the interior, of the body that has most."""
+        return max(body.n_neighbors for body in self.bodies)
 
     @property
     def stable_step(self) -> float:
@@ -105,7 +118,8 @@ def make_plan(
     plans, limits = [], {}
     for body in bodies:
         material = materials[body.material]
-        spacing = body.spacing
+        size = body_size(body)
+        spacing = size.spacing
         delta = solver.horizon * spacing
         stiffness = bond_stiffness(material, delta)
         if solver.calibrate:
@@ -113,19 +127,48 @@ def make_plan(
             stiffness = 18.0 * material.bulk_modulus / (reach * spacing**4)
         stiffest = stiffness * spacing**2 * sum(
             share / length for share, length in zip(shares, lengths, strict=True))
-        plans.append(BodyPlan(
-            body.name, math.prod(body.cells), count_bonds(body.cells, offsets),
-            count_lanes(body.cells), spacing, delta, critical_stretch(material, delta)))
+        plan = _plan_block(body, size, offsets, delta, material) if body.is_block else (
+            _plan_irregular(body, size, solver.horizon, material))
+        plans.append(plan)
+        margin = 1.0 if body.shape == "grid" else IRREGULAR_STEP
         limits[f"the bonds of body '{body.name}' (bulk_modulus, density, spacing)"] = \
-            stable_step(material.density, stiffest)
-        limits[f"contact of body '{body.name}' (contact_stiffness)"] = \
-            contact_step(material.density, spacing, solver.contact_stiffness)
-        volume = math.prod(body.cells) * spacing**3
+            margin * stable_step(material.density, stiffest)
+        # A lighter element answers to the same push sooner.
+        share = size.volume / (size.elements * spacing**3) / IRREGULAR_MASS
+        limits[f"contact of body '{body.name}' (contact_stiffness)"] = math.sqrt(
+            1.0 if body.shape == "grid" else share) * contact_step(
+                material.density, spacing, solver.contact_stiffness)
         for number, projectile in enumerate(projectiles):
             keys = "stiffness, radius, mass" if projectile.mass > 0.0 else "stiffness, radius"
             limits[f"projectile {number} on body '{body.name}' ({keys})"] = \
-                projectile_step(material.density, projectile, volume)
-    return Plan(tuple(plans), len(offsets), limits)
+                projectile_step(material.density, projectile, size.volume)
+    return Plan(tuple(plans), limits)
+
+
+def _plan_block(
+    body: Body, size: BodySize, offsets: Sequence[tuple[int, int, int]], delta: float,
+    material: Material,
+) -> BodyPlan:
+    """Return what a box of cubes comes to, exactly."""
+    return BodyPlan(
+        body.name, size.elements, count_bonds(body.cells, offsets), count_lanes(body.cells),
+        len(offsets), size.spacing, delta, critical_stretch(material, delta))
+
+
+def _plan_irregular(
+    body: Body, size: BodySize, horizon: float, material: Material
+) -> BodyPlan:
+    """Return what other elements come to, about: as many a volume everywhere."""
+    delta = horizon * size.spacing
+    ball = 4.0 / 3.0 * math.pi * delta**3
+    n_neighbors = max(1, round(ball * size.elements / size.volume))
+    # Near a flat surface a part of the ball lies outside: 3/16 delta of the depth on the whole.
+    inside = max(0.2, 1.0 - 3.0 / 16.0 * delta * size.area / size.volume)
+    n_bonds = min(round(0.5 * size.elements * n_neighbors * inside),
+                  size.elements * (size.elements - 1) // 2)
+    n_lanes = -(-size.elements // LANES) * LANES
+    return BodyPlan(body.name, size.elements, n_bonds, n_lanes, n_neighbors, size.spacing, delta,
+                    critical_stretch(material, delta))
 
 
 def count_bonds(cells: tuple[int, int, int], offsets: Sequence[tuple[int, int, int]]) -> int:

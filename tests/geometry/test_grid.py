@@ -182,7 +182,7 @@ def test_bodies_may_touch_and_corners_may_pass_close():
 @pytest.mark.parametrize(("bodies", "says"), [
     ([], "no body"),
     ([body(cells=(3, 0, 2))], "no cubes"),
-    ([body(spacing=0.0)], "spacing"),
+    ([body(spacing=-1.0)], "spacing"),
     ([body(spacing=float("nan"))], "spacing"),
     ([body(center=(0.0, float("inf"), 0.0))], "finite"),
     ([body(center=(1e9, 0.0, 0.0))], "too far"),

@@ -56,16 +56,21 @@ def all_faces(solid):
     return None
 
 
-def build_solid(bodies):
+def mesh_reports(bodies):
+    return {}
+
+
+def build_solid(device, bodies, progress=None):
     MADE.append(("geometry", 0))
     n = sum(int(np.prod(body.cells)) for body in bodies)
     position = np.arange(3.0 * n).reshape(n, 3) * bodies[0].spacing + bodies[0].center
-    return Solid(
+    solid = Solid(
         position=position, volume=np.ones(n), size=np.ones(n), body=np.zeros(n, np.int32),
         cell=np.zeros((n, 3), np.int32), edge=np.zeros((0, 2), np.int32),
         length_scale=np.ones(1), orientation=np.eye(3)[None], kind=np.array(["grid"]),
         body_name=np.array(["plate"]),
         material_name=np.array([body.material for body in bodies]))
+    return types.SimpleNamespace(solid=solid, notes={})
 
 
 def seconds_per_bond(device, body, material, solver):
@@ -194,7 +199,8 @@ def read_exr(path):
 
 MODULES = {
     "vfx.device": ("open_device", "DeviceError", "Device"),
-    "vfx.geometry.grid": ("check_bodies", "solid_bytes", "build_solid", "lowest_point"),
+    "vfx.geometry.build": ("check_bodies", "solid_bytes", "build_solid", "lowest_point",
+                           "mesh_reports"),
     "vfx.geometry.faces": ("all_faces",),
     "vfx.geometry.lineage": ("build_lineage", "count_fragments"),
     "vfx.geometry.align": ("align_frame",),

@@ -6,11 +6,13 @@ import dataclasses
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from stand_ins import SHOT
 
+from vfx.geometry.bodies import Body
 from vfx.pipeline.errors import ShotError
 from vfx.pipeline.shot import LISTS, SECTIONS, load_shot
 from vfx.pipeline.validate import Complaints, read_section
@@ -54,7 +56,10 @@ def test_every_default_satisfies_its_own_rule() -> None:
         assert section is not None, complaints.lines
         for field in dataclasses.fields(cls):
             rule = field.metadata["rule"]
-            assert rule.complaint(getattr(section, field.name)) is None, f"{name}.{field.name}"
+            value = getattr(section, field.name)
+            # Zeros stand for keys of a body that are not given.
+            if cls is not Body or np.any(value):
+                assert rule.complaint(value) is None, f"{name}.{field.name}"
 
 
 @any_file

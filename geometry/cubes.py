@@ -1,0 +1,117 @@
+"""Cubes of a regular lattice: a whole box of them, or those with centres inside a surface."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from vfx.device import Device
+from vfx.geometry.columns import cut_columns
+from vfx.geometry.elements import Elements, Progress, Surface
+from vfx.geometry.faces import empty_faces
+from vfx.geometry.grid import box_cells, box_edges
+from vfx.geometry.handoff import Array
+from vfx.geometry.mesh_files import MeshError
+from vfx.geometry.sources import surface_volume
+
+_MOST_COLUMNS = 2**31 - 1
+#: Rounds in which the spacing is adapted to a number of elements.
+_ROUNDS = 8
+
+
+def divide_grid(
+    device: Device, surface: Surface, *, spacing: float | None, count: int | None,
+    progress: Progress,
+) -> tuple[Elements, Array]:
+    """Return the cubes inside a surface, and their cells (n, 3) int32, in order of their cells.
+
+    One of ``spacing`` [m] and ``count`` is given; a count is met as nearly as a few rounds of
+    adapting the spacing bring it.
+    """
+    volume = surface_volume(surface)
+    if spacing is not None:
+        progress("cubes", 0.0)
+        cell, low = _fill(device, surface, spacing)
+    else:
+        assert count is not None
+        spacing = (volume / count) ** (1 / 3)
+        best, trial = None, spacing
+        for number in range(_ROUNDS):
+            progress("cubes", number / _ROUNDS)
+            found = _fill(device, surface, trial)
+            n = len(found[0])
+            if best is None or abs(n - count) < abs(len(best[0]) - count):
+                best, spacing = found, trial
+            if n == count:
+                break
+            trial *= (max(n, 1) / count) ** (1 / 3)
+        assert best is not None
+        cell, low = best
+    if not len(cell):
+        raise MeshError(f"has no room for a cube of {spacing:g} m; lower the spacing or ask for "
+                        "more elements")
+    cell -= cell.min(axis=0)
+    edge = cell_edges(cell)
+    progress("cubes", 1.0)
+    n = len(cell)
+    position = low + (cell + 0.5) * spacing
+    return Elements(
+        position=position, volume=np.full(n, spacing**3), size=np.full(n, spacing),
+        length_scale=spacing, edge=edge, faces=empty_faces(),
+        notes=tuple(_notes(n, spacing, volume, edge))), cell
+
+
+def block_elements(cells: tuple[int, int, int], spacing: float) -> tuple[Elements, Array]:
+    """Return a box of cubes around the origin, and their cells (n, 3) int32."""
+    cell = box_cells(cells)
+    n = len(cell)
+    elements = Elements(
+        position=(cell + 0.5 - np.array(cells) / 2) * spacing,
+        volume=np.full(n, float(spacing) ** 3), size=np.full(n, float(spacing)),
+        length_scale=spacing, edge=box_edges(cells), faces=empty_faces(), notes=())
+    return elements, cell
+
+
+def cell_edges(cell: Array) -> Array:
+    """Return the pairs of cells that share a face, (m, 2) int32, sorted; cells are in order."""
+    size = cell.max(axis=0).astype(np.int64) + 2
+    stride = np.array([size[1] * size[2], size[2], 1])
+    key = cell.astype(np.int64) @ stride
+    # Neighbours along z, y, x follow in the order of keys, so rows are in order, too.
+    wanted = key[:, None] + stride[::-1]
+    found = np.searchsorted(key, wanted)
+    exists = key[np.minimum(found, len(key) - 1)] == wanted
+    low = np.broadcast_to(np.arange(len(key))[:, None], wanted.shape)
+    return np.column_stack([low[exists], found[exists]]).astype(np.int32)
+
+
+def _fill(device: Device, surface: Surface, spacing: float) -> tuple[Array, Array]:
+    """Return the cells inside, (n, 3) int32, and the corner (3,) of the lowest cell of them."""
+    low, high = surface.vertex.min(axis=0), surface.vertex.max(axis=0)
+    shape = np.maximum(np.ceil((high - low) / spacing - 1e-9), 1.0)
+    if shape[0] * shape[1] > _MOST_COLUMNS or shape[2] > _MOST_COLUMNS:
+        raise MeshError(f"has {shape[0]:.3g} x {shape[1]:.3g} x {shape[2]:.3g} places for cubes of "
+                        f"{spacing:g} m, too many to look at; raise the spacing")
+    nx, ny, nz = (int(n) for n in shape)
+    # The lattice is centred in the box of the surface.
+    origin = 0.5 * (low + high) - 0.5 * spacing * shape
+    first = origin + 0.5 * spacing
+    columns = cut_columns(device, surface.vertex, surface.triangle, shape=(nx, ny), step=spacing,
+                          origin=(float(first[0]), float(first[1])))
+    parts = list(columns.cells_inside(float(first[2]), spacing, nz))
+    cell = np.concatenate(parts) if parts else np.zeros((0, 3), np.int32)
+    lowest = cell.min(axis=0) if len(cell) else np.zeros(3)
+    return cell, origin + spacing * lowest
+
+
+def _notes(n: int, spacing: float, volume: float, edge: Array) -> list[str]:
+    filled = n * spacing**3 / volume
+    graph = coo_array((np.ones(len(edge), np.int8), (edge[:, 0], edge[:, 1])), shape=(n, n))
+    n_parts, part = connected_components(graph.tocsr(), directed=False)
+    notes = [f"{n:,} cubes of {spacing:.4g} m fill {100 * filled:.2f} % of the mesh's volume."]
+    if n_parts > 1:
+        largest = int(np.bincount(part).max())
+        notes.append(f"They hang together in {n_parts} parts, the largest of {largest:,} cubes: "
+                     "what is thinner than a cube is lost; lower the spacing to keep it.")
+    return notes

@@ -1,0 +1,141 @@
+"""What a mesh is like, and whether it can become a solid: a report that a person can act on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from vfx.device import Device
+from vfx.geometry.columns import wound_volumes
+from vfx.geometry.crossings import build_tree, find_crossings
+from vfx.geometry.handoff import Array
+from vfx.geometry.shells import Shells, nest_shells
+from vfx.geometry.topology import Hole, Topology, find_topology
+
+#: Share of the volume that may be wound around twice or backward where a mesh cuts itself: the
+#: folds of scans have less, and no volume is off by more than what is said of it.
+LARGEST_OVERLAP = 1e-3
+#: Longest side of a hole that is closed on request, as a share of that of the mesh.
+LARGEST_HOLE = 0.25
+
+
+@dataclass(frozen=True)
+class MeshReport:
+    """What was found, in metres and in the axes of the body; places are (3,) arrays."""
+
+    triangles: int
+    vertices: int
+    size: Array                          # (3,) of the box
+    volume: float                        # [m^3]; of an open mesh what it would be
+    area: float                          # [m^2]
+    holes: tuple[Hole, ...]
+    flipped: int                         # edges between triangles that face opposite sides
+    flipped_place: Array | None
+    tangled: int                         # edges of three or more triangles that do not balance
+    tangled_place: Array | None
+    crowded: int                         # edges where parts touch, and balance
+    crossings: int                       # pairs of triangles that cut each other
+    crossing_place: Array | None
+    overlap: float                       # share of the volume wound around twice or backward
+    bodies: int
+    cavities: int
+    inside_out: int                      # shells that face inward and should not
+    notes: tuple[str, ...] = ()          # what was done on the way
+
+    @property
+    def is_watertight(self) -> bool:
+        """Whether no edge is open or tangled."""
+        return not self.holes and not self.tangled
+
+    def lines(self) -> list[str]:
+        """Return the report as lines for a person."""
+        x, y, z = self.size
+        watertight = "watertight" if self.is_watertight else "not watertight"
+        parts = "1 body" if self.bodies == 1 else f"{self.bodies} bodies"
+        hollow = {0: "", 1: ", 1 cavity"}.get(self.cavities, f", {self.cavities} cavities")
+        crossings = "no self-intersections"
+        if self.crossings:
+            crossings = (f"{self.crossings:,} self-intersections, the first near "
+                         f"{place_text(self.crossing_place)}")
+        return [
+            f"{self.triangles:,} triangles, {x:.4g} x {y:.4g} x {z:.4g} m, {watertight}, volume "
+            f"{self.volume:.4g} m^3, {parts}{hollow}", crossings,
+            *(f"hole of {hole.edges} edges and {hole.size:.3g} m at {place_text(hole.place)}"
+              for hole in self.holes[:5]),
+            *self.notes]
+
+    def problems(self) -> Iterator[str]:
+        """Yield what stands in the way of a solid, each with what to do."""
+        if self.holes:
+            largest = float(self.size.max()) * LARGEST_HOLE
+            holes = ", ".join(f"{hole.size:.3g} m wide at {place_text(hole.place)}"
+                              for hole in self.holes[:3])
+            more = f" and {len(self.holes) - 3} more" if len(self.holes) > 3 else ""
+            count = "a hole" if len(self.holes) == 1 else f"{len(self.holes)} holes"
+            fix = ("close them in a modelling program" if self.holes[0].size > largest
+                   else "set repair = true to close them")
+            yield f"is open: {count}, {holes}{more}; {fix}"
+        if self.tangled:
+            yield (f"has {self.tangled} edges where three or more faces meet that enclose "
+                   f"nothing together, the first near {place_text(self.tangled_place)}; remove "
+                   "inner walls and loose faces in a modelling program")
+        if self.flipped:
+            yield (f"has faces that are flipped: {self.flipped} edges lie between two that face "
+                   f"opposite sides, the first near {place_text(self.flipped_place)}; set "
+                   "repair = true to turn them")
+        if not self.holes and not self.tangled and not self.flipped:
+            if self.inside_out:
+                whole = "is inside out" if self.inside_out >= self.bodies else (
+                    f"has {self.inside_out} parts that are inside out")
+                yield f"{whole} (its faces point inward); set repair = true to turn them"
+            elif not self.volume > 0.0:
+                yield "encloses no volume; is it a flat sheet?"
+            if self.overlap > LARGEST_OVERLAP:
+                yield (f"cuts through itself: {self.crossings:,} pairs of triangles, the first "
+                       f"near {place_text(self.crossing_place)}, and {100 * self.overlap:.2g} % "
+                       "of its volume is enclosed twice or backward; set repair = true to unite "
+                       "parts that overlap, or mend it in a modelling program")
+
+
+def place_text(place: Array | Sequence[float] | None) -> str:
+    """Return a place as a person writes it: (0.1, 0.25, -0.03)."""
+    assert place is not None
+    return "(" + ", ".join(f"{x + 0.0:.4g}" for x in np.asarray(place).tolist()) + ")"
+
+
+def inspect_mesh(
+    device: Device, vertex: Array, triangle: Array, notes: tuple[str, ...] = ()
+) -> tuple[MeshReport, Topology, Shells]:
+    """Look at a mesh: vertex (v, 3) [m] and triangle (t, 3), its vertices merged by place."""
+    topology = find_topology(vertex, triangle)
+    tree = build_tree(vertex, triangle)
+    crossing, n_crossings = find_crossings(device, tree)
+    shells = nest_shells(device, tree, vertex, triangle, topology.shell, crossing)
+    corner = vertex[triangle]
+    area = np.linalg.norm(np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0]),
+                          axis=1)
+    # Cavities count as such even where their triangles face outward: they are turned.
+    volume = float(np.where(shells.is_cavity, -1.0, 1.0) @ np.abs(shells.volume))
+    inside_out = int((shells.faces_wrong & ~shells.is_cavity).sum())
+    overlap = 0.0
+    if n_crossings and topology.is_closed and not inside_out:
+        turned = np.where((shells.faces_wrong & shells.is_cavity)[topology.shell, None],
+                          triangle[:, ::-1], triangle)
+        once, wrong = wound_volumes(device, vertex, turned)
+        overlap = wrong / (once + wrong) if once + wrong > 0.0 else 0.0
+    report = MeshReport(
+        triangles=len(triangle), vertices=len(vertex),
+        size=vertex.max(axis=0) - vertex.min(axis=0), volume=volume,
+        area=0.5 * float(area.sum()), holes=tuple(topology.holes()),
+        flipped=int(topology.is_flipped.sum()),
+        flipped_place=topology.place(topology.is_flipped),
+        tangled=int(topology.is_tangled.sum()),
+        tangled_place=topology.place(topology.is_tangled),
+        crowded=int((topology.is_crowded & ~topology.is_tangled).sum()),
+        crossings=n_crossings,
+        crossing_place=corner[crossing[0, 0]].mean(axis=0) if len(crossing) else None,
+        overlap=overlap, bodies=shells.n_bodies, cavities=int(shells.is_cavity.sum()),
+        inside_out=inside_out, notes=notes)
+    return report, topology, shells

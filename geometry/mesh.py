@@ -1,0 +1,208 @@
+"""From a mesh file to a closed surface in metres, or to a sentence that says why not.
+
+Vertices that uv seams or file formats keep apart are merged by place; triangles without an
+inside and duplicates go. What then is not closed, not facing outward or cutting through itself
+is mended where the shot asks for it (:mod:`vfx.geometry.repair`) and refused otherwise.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial import cKDTree
+
+from vfx.device import Device
+from vfx.geometry.bodies import FROM_FILE, UNITS, Body
+from vfx.geometry.elements import Surface
+from vfx.geometry.handoff import Array
+from vfx.geometry.inspect import MeshReport, inspect_mesh
+from vfx.geometry.mesh_files import MeshError, RawMesh
+from vfx.geometry.repair import close_holes, face_alike, turn_triangles, unite_shells
+from vfx.geometry.shading import corner_normals
+from vfx.geometry.topology import find_topology
+
+#: Distance, as a share of the mesh's size, within which vertices on open borders are one.
+WELD = 1e-6
+
+#: Rows that take the axes of a mesh to ours, in which y is up.
+_UPRIGHT = {
+    "y": np.eye(3),
+    "z": np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, -1.0, 0.0]]),
+    "x": np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]),
+}
+
+
+def make_surface(
+    device: Device, raw: RawMesh, body: Body
+) -> tuple[Surface, MeshReport]:
+    """Return the surface of ``body`` from what its file holds; raise MeshError if it has none.
+
+    The anchor of the body is the origin of the surface's axes.
+    """
+    raw, notes = merged(upright(raw, body))
+    if body.repair:
+        raw, mended = _repaired(device, raw)
+        notes += mended
+    report, topology, shells = inspect_mesh(device, raw.vertex, raw.triangle, (*raw.notes, *notes))
+    if problems := list(report.problems()):
+        raise MeshError("; it ".join(problems), report)
+    if shells.faces_wrong.any():
+        # Only cavities are left: nested shells that face outward.
+        raw = turn_triangles(raw, shells.faces_wrong[topology.shell])
+        report = dataclasses.replace(report, notes=(
+            *report.notes, f"{int(shells.faces_wrong.sum())} shells lie inside another and face "
+            "outward; they are taken as cavities."))
+    uv = np.zeros((len(raw.triangle), 3, 2), np.float32) if raw.uv is None else raw.uv
+    return Surface(
+        vertex=np.ascontiguousarray(raw.vertex),
+        triangle=np.ascontiguousarray(raw.triangle, dtype=np.int32),
+        normal=corner_normals(raw.vertex, raw.triangle, raw.normal),
+        uv=np.ascontiguousarray(np.nan_to_num(uv, posinf=0.0, neginf=0.0))), report
+
+
+def inspect_only(device: Device, raw: RawMesh, body: Body) -> MeshReport:
+    """Return what a mesh is like as it stands, whatever is wrong with it."""
+    raw, notes = merged(upright(raw, body))
+    return inspect_mesh(device, raw.vertex, raw.triangle, (*raw.notes, *notes))[0]
+
+
+def upright(raw: RawMesh, body: Body) -> RawMesh:
+    """Return a mesh in metres, y up, with the anchor of ``body`` at the origin."""
+    up = raw.up if body.mesh_up == FROM_FILE else body.mesh_up
+    unit = raw.unit if body.mesh_unit == FROM_FILE else UNITS[body.mesh_unit]
+    if up not in _UPRIGHT or not 0.0 < unit < 1e30:
+        raise MeshError(f"says that '{up}' is up and a unit has {unit:g} m; give mesh_up and "
+                        "mesh_unit in the shot")
+    used = np.unique(raw.triangle)
+    vertex = raw.vertex @ _UPRIGHT[up].T
+    low, high = vertex[used].min(axis=0), vertex[used].max(axis=0)
+    size = float((high - low).max())
+    if not 0.0 < size < 1e30 or size < 1e-12 * float(np.abs(vertex[used]).max()):
+        raise MeshError(f"has all its vertices at one place ({vertex[used[0]].tolist()}), or so "
+                        "far from the origin that they cannot be told apart; export it again")
+    scale = unit * body.mesh_scale
+    if body.height:
+        if not high[1] > low[1]:
+            raise MeshError("is flat: it has no height to be scaled")
+        scale = body.height / float(high[1] - low[1])
+    anchor = {"center": 0.5 * (low + high),
+              "base": np.array([0.5 * (low[0] + high[0]), low[1], 0.5 * (low[2] + high[2])]),
+              "origin": np.zeros(3)}[body.anchor]
+    normal = None if raw.normal is None else (raw.normal @ _UPRIGHT[up].T).astype(np.float32)
+    return dataclasses.replace(raw, vertex=(vertex - anchor) * scale, normal=normal, unit=1.0,
+                               up="y")
+
+
+def merged(raw: RawMesh) -> tuple[RawMesh, list[str]]:
+    """Return a mesh whose vertices are unique by place and whose triangles enclose something."""
+    vertex, index = unique_places(raw.vertex)
+    raw, notes = _cleaned(dataclasses.replace(raw, vertex=vertex, triangle=index[raw.triangle]))
+    topology = find_topology(raw.vertex, raw.triangle)
+    border = np.unique(topology.edge[topology.is_open])
+    if len(border):
+        extent = float((raw.vertex.max(axis=0) - raw.vertex.min(axis=0)).max())
+        pair = cKDTree(raw.vertex[border]).query_pairs(WELD * extent, output_type="ndarray")
+        if len(pair):
+            n = len(raw.vertex)
+            joined = border[pair]
+            graph = coo_array((np.ones(len(pair), np.int8), (joined[:, 0], joined[:, 1])),
+                              shape=(n, n))
+            _, label = connected_components(graph.tocsr(), directed=False)
+            _, first = np.unique(label, return_index=True)
+            raw, more = _cleaned(dataclasses.replace(raw, triangle=first[label][raw.triangle]))
+            notes += [f"Welded {n - len(first)} vertices of open borders that lie within "
+                      f"{WELD:g} of the mesh's size.", *more]
+    return raw, notes
+
+
+def unique_places(vertex: Array) -> tuple[Array, Array]:
+    """Return the different rows of (v, 3), and which of them each is, (v,)."""
+    bits = np.ascontiguousarray(vertex + 0.0).view(np.uint64)
+    mixed = mixed_hash(bits)
+    _, first, which = np.unique(mixed, return_index=True, return_inverse=True)
+    # Keep the order in which places first appear, so that files stay as they are.
+    order = np.argsort(first, kind="stable")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    first, which = first[order], rank[which]
+    if not np.array_equal(bits[first][which], bits):
+        place, which = np.unique(vertex + 0.0, axis=0, return_inverse=True)
+        return place, which.ravel()
+    return vertex[first], which
+
+
+def mixed_hash(word: Array) -> Array:
+    """Return a hash (n,) of rows of unsigned 64-bit words (n, k)."""
+    code = np.zeros(len(word), np.uint64)
+    for column in word.T:
+        code = (code ^ column) * np.uint64(0x9E3779B97F4A7C15)
+        code ^= code >> np.uint64(29)
+        code *= np.uint64(0xBF58476D1CE4E5B9)
+        code ^= code >> np.uint64(32)
+    return code
+
+
+def _cleaned(raw: RawMesh) -> tuple[RawMesh, list[str]]:
+    """Drop triangles with two equal corners, doubles, and vertices that none uses."""
+    notes = []
+    a, b, c = raw.triangle.T
+    keep = (a != b) & (b != c) & (c != a)
+    if not keep.all():
+        notes.append(f"Dropped {int((~keep).sum())} triangles without an area.")
+    doubles = _doubles(raw.triangle) & keep
+    if doubles.any():
+        notes.append(f"Dropped {int(doubles.sum())} triangles that lie on others.")
+        keep &= ~doubles
+    if not keep.any():
+        raise MeshError("has only triangles without an area; export it again")
+    used, index = np.unique(raw.triangle[keep], return_inverse=True)
+    return dataclasses.replace(
+        raw, vertex=raw.vertex[used], triangle=index.reshape(-1, 3),
+        normal=None if raw.normal is None else raw.normal[keep],
+        uv=None if raw.uv is None else raw.uv[keep]), notes
+
+
+def _doubles(triangle: Array) -> Array:
+    """Return which triangles to drop, (t,) bool, where several have the same corners.
+
+    Those that face alike leave one of them; each pair that faces opposite sides goes.
+    """
+    ordered = np.sort(triangle, axis=1)
+    _, group, count = np.unique(mixed_hash(ordered.astype(np.uint64)), return_inverse=True,
+                                return_counts=True)
+    drop = np.zeros(len(triangle), dtype=bool)
+    several = np.flatnonzero(count[group] > 1)
+    if len(several):
+        t = triangle[several]
+        lowest = np.argmin(t, axis=1)
+        rows = np.arange(len(t))
+        is_even = t[rows, (lowest + 1) % 3] < t[rows, (lowest + 2) % 3]
+        net = np.bincount(group[several], weights=np.where(is_even, 1.0, -1.0))[group[several]]
+        drop[several] = True
+        # Of those that face the way most do, the first stays.
+        right = several[(net != 0.0) & (is_even == (net > 0.0))]
+        _, first = np.unique(group[right], return_index=True)
+        drop[right[first]] = False
+    return drop
+
+
+def _repaired(device: Device, raw: RawMesh) -> tuple[RawMesh, list[str]]:
+    """Turn faces, close holes, turn shells and unite those that overlap."""
+    raw, notes = face_alike(raw, find_topology(raw.vertex, raw.triangle))
+    raw, more = close_holes(raw, find_topology(raw.vertex, raw.triangle))
+    notes += more
+    report, topology, shells = inspect_mesh(device, raw.vertex, raw.triangle)
+    if not topology.is_closed:
+        return raw, notes
+    if shells.faces_wrong.any():
+        raw = turn_triangles(raw, shells.faces_wrong[topology.shell])
+        notes.append(f"Turned {int(shells.faces_wrong.sum())} shells that were inside out.")
+        report, topology, shells = inspect_mesh(device, raw.vertex, raw.triangle)
+    if next(report.problems(), None) and len(shells.volume) > 1 and report.crossings:
+        raw, more = unite_shells(raw)
+        raw, cleaned = merged(raw)
+        notes += [*more, *cleaned]
+    return raw, notes

@@ -1,0 +1,179 @@
+"""Mesh files as triangles: OBJ, PLY, STL, GLB and OFF here, USD in :mod:`vfx.geometry.mesh_usd`.
+
+A file is read whole, as data: nothing in it is run or unpickled, and no other file that it
+names (materials, textures, buffers, layers) is opened. What comes out is what the file says,
+triangulated; :mod:`vfx.geometry.mesh` makes a surface of it.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vfx.geometry.handoff import Array
+
+USD_SUFFIXES = ("usd", "usda", "usdc", "usdz")
+SUFFIXES = ("obj", "ply", "stl", "glb", "off", *USD_SUFFIXES)
+
+#: Bytes of a file, and triangles of a mesh, at most.
+LARGEST_FILE = 4_000_000_000
+MOST_TRIANGLES = 50_000_000
+
+
+class MeshError(ValueError):
+    """A mesh that cannot become a solid; the text says what is wrong, where, and what to do.
+
+    It reads on from the name of the mesh. ``report`` is what was found of it, if that far.
+    """
+
+    def __init__(self, message: str, report: object = None) -> None:
+        super().__init__(message)
+        self.report = report
+
+
+@dataclass(frozen=True)
+class RawMesh:
+    """Triangles of a file, in its own axes and unit."""
+
+    vertex: Array                # (v, 3) float64
+    triangle: Array              # (t, 3) int64
+    normal: Array | None         # (t, 3, 3) float32: at the corners
+    uv: Array | None             # (t, 3, 2) float32: at the corners
+    unit: float = 1.0            # [m]: what the file says, or a metre
+    up: str = "y"                # what the file says, or y
+    notes: tuple[str, ...] = ()
+
+
+def read_raw_mesh(path: Path) -> RawMesh:
+    """Read a mesh file; raise MeshError, or FileNotFoundError where there is none."""
+    suffix = path.suffix.lower().removeprefix(".")
+    if suffix not in SUFFIXES:
+        hint = "; save it as GLB, which holds all in one file" if suffix == "gltf" else ""
+        raise MeshError(f"is no kind of mesh file that is known ('.{suffix}'): use "
+                        f"{', '.join(name.upper() for name in SUFFIXES)}{hint}")
+    if not path.exists():
+        raise FileNotFoundError("there is no such file")
+    if not path.is_file():
+        raise MeshError(f"is {'a folder' if path.is_dir() else 'no regular file'}; give a mesh "
+                        "file")
+    size = path.stat().st_size
+    if size == 0:
+        raise MeshError("is empty (0 bytes); export the mesh again")
+    if size > LARGEST_FILE:
+        raise MeshError(f"has {size / 1e9:.1f} GB, over the {LARGEST_FILE / 1e9:.0f} GB that are "
+                        "read; reduce the mesh")
+    try:
+        if suffix in USD_SUFFIXES:
+            from vfx.geometry.mesh_usd import read_usd
+
+            raw = read_usd(path)
+        else:
+            raw = _read_with_trimesh(path.read_bytes(), suffix)
+    except (MeshError, OSError):
+        raise
+    except MemoryError:
+        raise MeshError("does not fit into the memory; reduce the mesh") from None
+    except Exception as error:
+        # Whatever a damaged file makes a reader raise is a damaged file.
+        reason = f"{type(error).__name__}: {error}".splitlines()[0][:120]
+        raise MeshError(f"cannot be read as {suffix.upper()} ({reason}); is it whole, and what "
+                        "its name says?") from None
+    _check_raw(raw, suffix)
+    return raw
+
+
+def join_meshes(parts: list[RawMesh]) -> RawMesh:
+    """Return several meshes as one; normals and uv stay only where all have them."""
+    first = np.cumsum([0] + [len(part.vertex) for part in parts])
+    has_normal = all(part.normal is not None for part in parts)
+    has_uv = all(part.uv is not None for part in parts)
+    return RawMesh(
+        vertex=np.concatenate([part.vertex for part in parts]),
+        triangle=np.concatenate([part.triangle + base
+                                 for part, base in zip(parts, first, strict=False)]),
+        normal=np.concatenate([part.normal for part in parts]) if has_normal else None,
+        uv=np.concatenate([part.uv for part in parts]) if has_uv else None,
+        unit=parts[0].unit, up=parts[0].up,
+        notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)))
+
+
+def placed(raw: RawMesh, world_from_part: Array) -> RawMesh:
+    """Return a part moved by an affine (4, 4) matrix; one that mirrors turns its triangles."""
+    linear = world_from_part[:3, :3]
+    if np.array_equal(world_from_part, np.eye(4)):
+        return raw
+    turn = slice(None, None, -1) if np.linalg.det(linear) < 0 else slice(None)
+    normal = raw.normal
+    if normal is not None:
+        # Normals go by the inverse transpose, here up to a factor.
+        cofactor = np.stack([np.cross(linear[(i + 1) % 3], linear[(i + 2) % 3])
+                             for i in range(3)])
+        cofactor *= np.sign(np.linalg.det(linear)) or 1.0
+        normal = (normal[:, turn] @ cofactor.T).astype(np.float32)
+    return RawMesh(
+        vertex=raw.vertex @ linear.T + world_from_part[:3, 3],
+        triangle=raw.triangle[:, turn], normal=normal,
+        uv=None if raw.uv is None else raw.uv[:, turn], unit=raw.unit, up=raw.up,
+        notes=raw.notes)
+
+
+def _read_with_trimesh(data: bytes, suffix: str) -> RawMesh:
+    import trimesh
+
+    # An empty resolver: no file that this one names is ever looked for.
+    scene: Any = trimesh.load_scene(
+        io.BytesIO(data), file_type=suffix, resolver={}, process=False)
+    parts = []
+    for node in scene.graph.nodes_geometry:
+        matrix, name = scene.graph[node]
+        geometry = scene.geometry[name]
+        if isinstance(geometry, trimesh.Trimesh) and len(geometry.faces):
+            parts.append(placed(_part(geometry), np.asarray(matrix, dtype=np.float64)))
+    if not parts:
+        raise MeshError(f"holds no triangles; is it {_a(suffix.upper())} file, and not only "
+                        "points, curves or text?")
+    return join_meshes(parts)
+
+
+def _part(geometry: Any) -> RawMesh:
+    triangle = np.asarray(geometry.faces, dtype=np.int64)
+    # Only normals that the file has: trimesh would make up others on request.
+    normal = geometry._cache["vertex_normals"]
+    uv = getattr(geometry.visual, "uv", None)
+    n_vertices = len(geometry.vertices)
+    if normal is not None and np.shape(normal) != (n_vertices, 3):
+        normal = None
+    if uv is not None and np.shape(uv) != (n_vertices, 2):
+        uv = None
+    return RawMesh(
+        vertex=np.asarray(geometry.vertices, dtype=np.float64), triangle=triangle,
+        normal=None if normal is None else np.asarray(normal, dtype=np.float32)[triangle],
+        uv=None if uv is None else np.asarray(uv, dtype=np.float32)[triangle])
+
+
+def _check_raw(raw: RawMesh, suffix: str) -> None:
+    """Refuse what is no mesh at all."""
+    n = len(raw.triangle)
+    if n == 0:
+        raise MeshError(f"holds no triangles; is it {_a(suffix.upper())} file, and not only "
+                        "points, curves or text?")
+    if n > MOST_TRIANGLES:
+        raise MeshError(f"has {n:,} triangles, over the {MOST_TRIANGLES:,} that are read; reduce "
+                        "the mesh")
+    if raw.triangle.min() < 0 or raw.triangle.max() >= len(raw.vertex):
+        raise MeshError(f"has a face that names vertex {int(raw.triangle.max()) + 1} of "
+                        f"{len(raw.vertex)}; export it again")
+    used = np.zeros(len(raw.vertex), dtype=bool)
+    used[raw.triangle] = True
+    wrong = np.flatnonzero(used & ~np.isfinite(raw.vertex).all(axis=1))
+    if len(wrong):
+        raise MeshError(f"has {len(wrong)} vertices that are not finite, the first is number "
+                        f"{int(wrong[0]) + 1}: {raw.vertex[wrong[0]].tolist()}; export it again")
+
+
+def _a(word: str) -> str:
+    return f"an {word}" if word[0] in "AEFHILMNORSX" else f"a {word}"

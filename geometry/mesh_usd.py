@@ -1,0 +1,127 @@
+"""USD files as triangles, through usd-core (an optional package: ``pip install '.[usd]'``).
+
+All meshes of the default purpose that are visible, at the first time that has a sample, as
+polygons: subdivision is not applied. A file that composes others (sublayers, references,
+payloads, value clips) is refused, so that only the file named in the shot is ever read.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vfx.geometry.handoff import Array
+from vfx.geometry.mesh_files import MeshError, RawMesh, join_meshes, placed
+
+
+def read_usd(path: Path) -> RawMesh:
+    """Return the meshes of a USD file as one, with its unit and upright axis."""
+    try:
+        from pxr import Sdf, Usd, UsdGeom
+    except ImportError:
+        raise MeshError("needs the package usd-core to be read, which is not installed: "
+                        "pip install 'vfx-fracture[usd]', or save the mesh as OBJ") from None
+    try:
+        layer = Sdf.Layer.FindOrOpen(str(path))
+    except Exception:
+        layer = None
+    if not layer:
+        raise MeshError("cannot be read as USD; is it whole, and what its name says?")
+    others = sorted(layer.GetCompositionAssetDependencies())
+    if others or _has_clips(layer):
+        named = f" (such as {others[0]})" if others else ""
+        raise MeshError(f"is put together from other files{named}, which are not followed; save "
+                        "it as one: usdcat --flatten -o flat.usdc")
+    stage = Usd.Stage.Open(layer)
+    time = Usd.TimeCode.EarliestTime()
+    cache = UsdGeom.XformCache(time)
+    parts, has_subdivision = [], False
+    for prim in stage.Traverse(Usd.TraverseInstanceProxies(Usd.PrimDefaultPredicate)):
+        if not prim.IsA(UsdGeom.Mesh):
+            continue
+        mesh = UsdGeom.Mesh(prim)
+        if mesh.ComputePurpose() not in ("default", "render") or (
+                mesh.ComputeVisibility(time) == "invisible"):
+            continue
+        part = _part(mesh, time)
+        if part is not None:
+            matrix = np.array(cache.GetLocalToWorldTransform(prim)).T
+            parts.append(placed(part, matrix))
+            has_subdivision |= mesh.GetSubdivisionSchemeAttr().Get() not in ("none", None)
+    if not parts:
+        raise MeshError("holds no mesh that is visible; export one")
+    whole = join_meshes(parts)
+    notes = ("The file asks for a subdivision surface; its polygons are taken as they are.",)
+    return RawMesh(
+        whole.vertex, whole.triangle, whole.normal, whole.uv,
+        unit=float(UsdGeom.GetStageMetersPerUnit(stage)),
+        up=str(UsdGeom.GetStageUpAxis(stage)).lower(), notes=notes if has_subdivision else ())
+
+
+def _has_clips(layer: Any) -> bool:
+    """Whether a prim takes its values from clips, which are other files."""
+    found = []
+
+    def look(at: Any) -> None:
+        spec = layer.GetPrimAtPath(at) if at.IsPrimPath() else None
+        if spec and spec.HasInfo("clips"):
+            found.append(at)
+
+    layer.Traverse(layer.pseudoRoot.path, look)
+    return bool(found)
+
+
+def _part(mesh: Any, time: Any) -> RawMesh | None:
+    """Return one mesh in its own axes, its polygons as fans, or None if it is empty."""
+    from pxr import UsdGeom
+
+    vertex = np.array(mesh.GetPointsAttr().Get(time) or [], dtype=np.float64).reshape(-1, 3)
+    count = np.array(mesh.GetFaceVertexCountsAttr().Get(time) or [], dtype=np.int64)
+    index = np.array(mesh.GetFaceVertexIndicesAttr().Get(time) or [], dtype=np.int64)
+    if count.sum() != len(index) or (count < 0).any():
+        raise MeshError(f"has a mesh {mesh.GetPath()} whose faces do not add up; export it again")
+    corner = fan_corners(count)
+    if not len(corner):
+        return None
+    if index.min() < 0 or index.max() >= len(vertex):
+        raise MeshError(f"has a mesh {mesh.GetPath()} with a face that names point "
+                        f"{int(index.max())} of {len(vertex)}; export it again")
+    if mesh.GetOrientationAttr().Get() == UsdGeom.Tokens.leftHanded:
+        corner = corner[:, ::-1]
+    face_of_corner = np.repeat(np.arange(len(count)), count)
+    variables = UsdGeom.PrimvarsAPI(mesh)
+
+    def at_corners(values: Any, interpolation: str, width: int) -> Array | None:
+        array = np.array(values if values is not None else [], dtype=np.float32)
+        if array.size == 0 or array.shape[-1] != width:
+            return None
+        which = {"faceVarying": corner, "vertex": index[corner], "varying": index[corner],
+                 "uniform": face_of_corner[corner]}.get(interpolation)
+        if which is None or which.max() >= len(array):
+            return None
+        picked: Array = array[which]
+        return picked
+
+    uv = None
+    for name in ("st", "uv", "UVMap", "map1"):
+        variable = variables.GetPrimvar(name)
+        if variable and variable.HasValue():
+            uv = at_corners(variable.ComputeFlattened(time), variable.GetInterpolation(), 2)
+            break
+    normals = variables.GetPrimvar("normals")
+    if normals and normals.HasValue():
+        normal = at_corners(normals.ComputeFlattened(time), normals.GetInterpolation(), 3)
+    else:
+        normal = at_corners(mesh.GetNormalsAttr().Get(time), mesh.GetNormalsInterpolation(), 3)
+    return RawMesh(vertex=vertex, triangle=index[corner], normal=normal, uv=uv)
+
+
+def fan_corners(count: Array) -> Array:
+    """Return the triangles of polygons of ``count`` (p,) corners, as fans: (t, 3) corners."""
+    first = np.cumsum(count) - count
+    n_fans = np.maximum(count - 2, 0)
+    start = np.repeat(first, n_fans)
+    step = np.arange(int(n_fans.sum())) - np.repeat(np.cumsum(n_fans) - n_fans, n_fans)
+    return np.column_stack([start, start + step + 1, start + step + 2])
