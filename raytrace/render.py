@@ -123,11 +123,12 @@ def _scene_arguments(device: Device, solid: Solid, fragments: FragmentsFrame,
                      boundary: Boundary, looks: Mapping[str, Look],
                      floor_look: FloorLook) -> list[Any]:
     """Return what the kernel takes of tree, materials and balls, on the device."""
-    tree = build_bvh(device, device.from_host(boundary.triangle), group=2)
+    tree = build_bvh(device, device.from_host(boundary.triangle), group=2,
+                     fragment=device.from_host(boundary.fragment))
     material_of = FIXED_MATERIALS + 2 * boundary.body + boundary.is_fracture
     ball = np.column_stack([fragments.projectile_position - boundary.origin,
                             fragments.projectile_radius]).astype(np.float32)
-    return [tree.node_box, tree.node_child, tree.packet, tree.slot_triangle,
+    return [tree.node_box, tree.node_child, tree.packet, tree.slot_triangle, tree.slot_fragment,
             device.from_host(boundary.fragment.astype(np.int32)),
             device.from_host(material_of.astype(np.int32)),
             device.from_host(_material_table(solid, looks, floor_look)),

@@ -94,7 +94,8 @@ DEVICE Surface closest_surface(const Scene &scene, Vec3 origin, Vec3 direction)
         }
     }
     const Ray ray = {origin, direction, 0.0f, surface.t};
-    const Hit hit = closest_hit(scene.bvh, ray);
+    const Inside outside = {0, {0, 0, 0, 0}};
+    const Hit hit = closest_hit(scene.bvh, ray, outside);
     if (hit.slot >= 0) {
         const int triangle = scene.slot_triangle[hit.slot];
         surface.t = hit.t;
@@ -125,7 +126,8 @@ DEVICE bool is_shadowed(const Scene &scene, Vec3 origin, Vec3 direction)
     for (int b = 0; b < scene.n_balls; ++b)
         if (ball_distance(scene.ball + 4 * b, origin, direction) < INFINITY_F) return true;
     const Ray ray = {origin, direction, 0.0f, INFINITY_F};
-    return any_hit(scene.bvh, ray);
+    const Inside outside = {0, {0, 0, 0, 0}};
+    return any_hit(scene.bvh, ray, outside);
 }
 
 // World directions in the frame of the environment's image.

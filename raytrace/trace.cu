@@ -32,7 +32,7 @@ KERNEL void trace_pixels(
     float key_spread, float turn_cos, float turn_sin,
     int sky_width, int sky_height, int n_balls, int has_floor,
     const float *node_box, const int *node_child, const float *packet,
-    const int *slot_triangle,
+    const int *slot_triangle, const int *slot_fragment,
     const int *fragment,          // (triangles,)
     const int *material_of,       // (triangles,)
     const float *material,        // (materials, 8)
@@ -59,7 +59,7 @@ KERNEL void trace_pixels(
         if (column >= width || row >= height) continue;
         const int64 pixel = (int64)row * width + column;
 
-        const Scene scene = {{node_box, node_child, packet}, slot_triangle, fragment, material_of,
+        const Scene scene = {{node_box, node_child, packet, slot_fragment}, slot_triangle, fragment, material_of,
                              material, n_balls, ball, has_floor != 0, floor_height, checker,
                              shift_x, shift_z};
         const Sky sky = {sky_width, sky_height, sky_image, sky_blurred, harmonic,
