@@ -113,8 +113,7 @@ DEVICE Vec3 light_through(const Scene &scene, Vec3 origin, Vec3 direction, float
         const Ray ray = {origin, direction, walked * 0.999999f, distance};
         const Hit hit = closest_hit(scene.bvh, ray, inside);
         if (hit.slot < 0) return left;
-        const int triangle = scene.slot_triangle[hit.slot];
-        const int *tag = scene.tag + TAG_INTS * (int64)triangle;
+        const int *tag = scene.tag + TAG_INTS * (int64)hit.slot;
         if ((int)scene.material[MATERIAL_FLOATS * tag[TAG_MATERIAL] + M_KIND] != KIND_GLASS)
             return none;
         const int before = medium_of(scene, inside);

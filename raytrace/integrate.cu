@@ -73,8 +73,7 @@ KERNEL void integrate(
     int n, uint32 index_mask,
     const int *count, const float *constant,
     const float *node_box, const int *node_child, const float *packet,
-    const int *slot_fragment, const int *slot_triangle,
-    const float *triangle, const int *tag, const float *corner_normal, const float *pose,
+    const int *slot_fragment, const int *tag, const float *corner_normal, const float *pose,
     const int *piece_material, const float *material, const float *ball, const float *panel,
     const float *image, const float *sky_image, const float *sky_blurred,
     const float *harmonic, const float *row_sum, const float *column_sum, const float *energy,
@@ -95,8 +94,8 @@ KERNEL void integrate(
     FOR_EACH_GROUP(i, n, 64) {
         const Settings settings = load_settings(count, constant);
         const Scene scene = {
-            {node_box, node_child, packet, slot_fragment}, slot_triangle, triangle, tag,
-            corner_normal, pose, piece_material, material, count[5], count[6], ball, panel,
+            {node_box, node_child, packet, slot_fragment}, tag, corner_normal,
+            pose, piece_material, material, count[5], count[6], ball, panel,
             count[7] != 0, count[8] != 0, count[9] != 0, constant[9], constant[10], constant[11],
             count[10], constant[12], image, count[11], count[12], constant[13], constant[14]};
         const Sky sky = {count[13], count[14], sky_image, sky_blurred, harmonic,
@@ -365,8 +364,7 @@ KERNEL void describe(
     int n,
     const int *count, const float *constant,
     const float *node_box, const int *node_child, const float *packet,
-    const int *slot_fragment, const int *slot_triangle,
-    const float *triangle, const int *tag, const float *corner_normal, const float *pose,
+    const int *slot_fragment, const int *tag, const float *corner_normal, const float *pose,
     const int *piece_material, const float *material, const float *ball, const float *panel,
     const float *image,
     const int *ray_pixel,         // (n,): -1 for none
@@ -382,8 +380,8 @@ KERNEL void describe(
 {
     FOR_EACH(i, n) {
         const Scene scene = {
-            {node_box, node_child, packet, slot_fragment}, slot_triangle, triangle, tag,
-            corner_normal, pose, piece_material, material, count[5], count[6], ball, panel,
+            {node_box, node_child, packet, slot_fragment}, tag, corner_normal,
+            pose, piece_material, material, count[5], count[6], ball, panel,
             count[7] != 0, count[8] != 0, count[9] != 0, constant[9], constant[10], constant[11],
             count[10], constant[12], image, count[11], count[12], constant[13], constant[14]};
         const Vec3 origin = load_vec3(ray_origin, i), direction = load_vec3(ray_direction, i);

@@ -10,6 +10,7 @@ one of them.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -128,6 +129,7 @@ def refractive_indices(ior: float, abbe: float) -> list[float]:
     return [ior + b * (wavelength**-2 - LINE_D**-2) for wavelength in RGB_WAVELENGTH]
 
 
+@functools.cache
 def lobe_albedos(size: int = 32, draws: int = 48) -> Array:
     """Return the albedo of GGX lobes (size, size, 2) float32 over alpha and cosine.
 

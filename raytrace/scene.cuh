@@ -23,14 +23,15 @@
 #define M_THIN 16
 #define M_BUMP 17               // slope
 #define M_BUMP_SIZE 18          // [m]
-// Columns of the triangles' table.
-#define TAG_INTS 6
+// Columns of the table of what a slot of the tree holds.
+#define TAG_INTS 7
 #define TAG_FRAGMENT 0
 #define TAG_PIECE 1
 #define TAG_ELEMENT 2
 #define TAG_MATERIAL 3
 #define TAG_PARTNER 4
 #define TAG_SHADING 5
+#define TAG_TRIANGLE 6
 // Octaves of the bump.
 #define BUMP_OCTAVES 5
 
@@ -42,9 +43,7 @@
 
 struct Scene {
     Bvh bvh;
-    const int *slot_triangle;
-    const float *triangle;      // (t, 3, 3)
-    const int *tag;             // (t, 6)
+    const int *tag;             // (slots, 7)
     const float *corner_normal; // (s, 3, 3): at rest
     const float *pose;          // (pieces, 12): rotation by rows, translation: rest to scene
     const int *piece_material;  // (pieces,): row of the surface
@@ -157,11 +156,12 @@ DEVICE Vec3 visible_normal(Vec3 wanted, Vec3 flat, Vec3 direction)
 }
 
 // The shading normal of a mesh, turned with its piece.
-DEVICE Vec3 smooth_normal(const Scene &scene, const float *corner, const float *pose, int shading,
+DEVICE Vec3 smooth_normal(const Scene &scene, int slot, const float *pose, int shading,
                           Vec3 position, Vec3 flat)
 {
-    const Vec3 a = load_vec3(corner, 0);
-    const Vec3 ab = load_vec3(corner, 1) - a, ac = load_vec3(corner, 2) - a, ap = position - a;
+    const Vec3 a = slot_corner(scene.bvh, slot, 0);
+    const Vec3 ab = slot_corner(scene.bvh, slot, 1) - a, ac = slot_corner(scene.bvh, slot, 2) - a;
+    const Vec3 ap = position - a;
     const Vec3 area = cross(ab, ac);
     const float scale = 1.0f / maximum(dot(area, area), 1e-38f);
     const float v = clamped(dot(cross(ap, ac), area) * scale, 0.0f, 1.0f);
@@ -232,26 +232,25 @@ DEVICE Surface surface_at(const Scene &scene, Vec3 origin, Vec3 direction, Meeti
         s.flat = s.normal = normalize(s.position - make_vec3(ball[0], ball[1], ball[2]));
         return s;
     }
-    s.triangle = scene.slot_triangle[met.number];
-    const int *tag = scene.tag + TAG_INTS * (int64)s.triangle;
-    const float *corner = scene.triangle + 9 * (int64)s.triangle;
+    const int *tag = scene.tag + TAG_INTS * (int64)met.number;
     const float *pose = scene.pose + 12 * (int64)tag[TAG_PIECE];
     s.fragment = tag[TAG_FRAGMENT];
     s.piece = tag[TAG_PIECE];
     s.element = tag[TAG_ELEMENT];
     s.material = tag[TAG_MATERIAL];
     s.partner = tag[TAG_PARTNER];
+    s.triangle = tag[TAG_TRIANGLE];
     const float *look = scene.material + MATERIAL_FLOATS * s.material;
     s.finish = material_finish(look);
-    const Vec3 a = load_vec3(corner, 0);
-    const Vec3 outward = normalize(cross(load_vec3(corner, 1) - a, load_vec3(corner, 2) - a));
+    const Vec3 a = slot_corner(scene.bvh, met.number, 0);
+    const Vec3 outward = slot_normal(scene.bvh, met.number);
     s.enters = dot(outward, direction) < 0.0f;
     s.flat = s.enters ? outward : -outward;
     // Put the point on the plane of its triangle: the next ray starts there.
     s.position = s.position - dot(s.position - a, outward) * outward;
     Vec3 normal = outward;
     if (tag[TAG_SHADING] >= 0)
-        normal = smooth_normal(scene, corner, pose, tag[TAG_SHADING], s.position, outward);
+        normal = smooth_normal(scene, met.number, pose, tag[TAG_SHADING], s.position, outward);
     if (look[M_BUMP] > 0.0f) normal = bumped_normal(look, pose, s.position, normal, finest);
     s.normal = visible_normal(s.enters ? normal : -normal, s.flat, direction);
     return s;
@@ -286,10 +285,8 @@ DEVICE Vec3 medium_transmittance(const Scene &scene, int medium, float distance)
 DEVICE int touching_piece(const Scene &scene, const Surface &s)
 {
     if (s.partner < 0) return -1;
-    const float *corner = scene.triangle + 9 * (int64)s.partner;
-    const Vec3 a = load_vec3(corner, 0);
-    const Vec3 normal = normalize(cross(load_vec3(corner, 1) - a, load_vec3(corner, 2) - a));
-    if (fabsf(dot(s.position - a, normal)) > scene.touch) return -1;
+    const Vec3 normal = slot_normal(scene.bvh, s.partner);
+    if (fabsf(dot(s.position - slot_corner(scene.bvh, s.partner, 0), normal)) > scene.touch) return -1;
     if (fabsf(dot(normal, s.flat)) < 0.999f) return -1;
     return scene.tag[TAG_INTS * (int64)s.partner + TAG_PIECE];
 }

@@ -24,6 +24,8 @@ from vfx.raytrace.settings import AreaLight, Film, FloorLook, Light, Look, Mater
 MAX_INSIDE = 4
 #: Pieces whose common faces are at most this part of lambda apart still touch.
 TOUCH = 1e-3
+#: Columns of the slots' table, as in scene.cuh.
+TAG_INTS, TAG_PARTNER = 7, 4
 TEXTURES = {"": 0, "checker": 1, "wood": 2, "concrete": 3}
 TEXTURE_IMAGE = 4
 
@@ -102,9 +104,9 @@ class Scene:
         panel = panel_rows(around.area_lights, self.origin)
         tree = self.tree
         self._geometry = [
-            tree.node_box, tree.node_child, tree.packet, tree.slot_fragment, tree.slot_triangle,
-            triangle, *(device.from_host(array) for array in (
-                self._tags(), boundary.corner_normal, self._poses(fragments),
+            tree.node_box, tree.node_child, tree.packet, tree.slot_fragment, self._tags(),
+            *(device.from_host(array) for array in (
+                boundary.corner_normal, self._poses(fragments),
                 self._piece_materials(solid, fragments), table, ball, panel,
                 _image(around.texture)))]
         self._energy = device.from_host(materials.lobe_albedos())
@@ -160,12 +162,26 @@ class Scene:
         inside[1:1 + len(around)] = around
         return inside
 
-    def _tags(self) -> Array:
-        """Return (t, 6) int32: the columns TAG_... of scene.cuh."""
-        b = self.boundary
+    def _tags(self) -> Any:
+        """Return (slots, 7) int32 on the device: the columns TAG_... of scene.cuh.
+
+        They stand in the order of the tree, where rays that are near one another find them.
+        """
+        b, xp = self.boundary, self.device.xp
         row = materials.FIXED_MATERIALS + 2 * b.body + b.is_fracture
-        return np.column_stack([b.fragment, b.piece, b.element, row, b.partner,
-                                b.shading]).astype(np.int32)
+        tag = self.device.from_host(np.column_stack(
+            [b.fragment, b.piece, b.element, row, b.partner, b.shading,
+             np.arange(len(row))]).astype(np.int32))
+        slot_triangle = self.tree.slot_triangle.reshape(-1)
+        if len(row) == 0:
+            return xp.zeros((len(slot_triangle), TAG_INTS), xp.int32)
+        # Let partners name each other's slots; -1 stays -1.
+        slot_of = xp.full(len(row) + 1, -1, xp.int32)
+        slot_of[slot_triangle] = xp.arange(len(slot_triangle), dtype=xp.int32)
+        slot_of[-1] = -1
+        tags = tag[slot_triangle]
+        tags[:, TAG_PARTNER] = slot_of[tags[:, TAG_PARTNER]]
+        return tags
 
     def _poses(self, fragments: FragmentsFrame) -> Array:
         """Return (pieces, 12) float32: rotation by rows, translation relative to the origin."""
