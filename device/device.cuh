@@ -49,6 +49,8 @@ DEVICE unsigned lane_group_mask() { return 0xffu << (threadIdx.x & 31 & ~(LANES 
 DEVICE lane_f lane_load(const float *p) { return p[lane_index()]; }
 DEVICE lane_i lane_load(const int *p) { return p[lane_index()]; }
 DEVICE lane_d lane_load(const double *p) { return p[lane_index()]; }
+// Lane l loads p[stride * l].
+DEVICE lane_f lane_load_strided(const float *p, int stride) { return p[stride * lane_index()]; }
 DEVICE void lane_store(double *p, lane_d v) { p[lane_index()] = v; }
 DEVICE void lane_store(float *p, lane_f v) { p[lane_index()] = v; }
 DEVICE void lane_store(int *p, lane_i v) { p[lane_index()] = v; }
@@ -62,6 +64,7 @@ DEVICE lane_d lane_splat(double v) { return v; }
 DEVICE lane_f lane_float(lane_i v) { return (float)v; }
 DEVICE lane_d lane_double(lane_f v) { return (double)v; }
 DEVICE lane_f lane_select(lane_i m, lane_f a, lane_f b) { return m ? a : b; }
+DEVICE lane_i lane_select(lane_i m, lane_i a, lane_i b) { return m ? a : b; }
 DEVICE lane_f lane_fma(lane_f a, lane_f b, lane_f c) { return fmaf(a, b, c); }
 // c - a b.
 DEVICE lane_f lane_fnma(lane_f a, lane_f b, lane_f c) { return fmaf(-a, b, c); }
@@ -143,6 +146,11 @@ typedef int64 lane_l __attribute__((vector_size(8 * LANES)));
 DEVICE lane_f lane_load(const float *p) { lane_f v; memcpy(&v, p, sizeof v); return v; }
 DEVICE lane_i lane_load(const int *p) { lane_i v; memcpy(&v, p, sizeof v); return v; }
 DEVICE lane_d lane_load(const double *p) { lane_d v; memcpy(&v, p, sizeof v); return v; }
+DEVICE lane_f lane_load_strided(const float *p, int stride)
+{
+    return (lane_f){p[0], p[stride], p[2 * stride], p[3 * stride],
+                    p[4 * stride], p[5 * stride], p[6 * stride], p[7 * stride]};
+}
 DEVICE void lane_store(double *p, lane_d v) { memcpy(p, &v, sizeof v); }
 DEVICE void lane_store(float *p, lane_f v) { memcpy(p, &v, sizeof v); }
 DEVICE void lane_store(int *p, lane_i v) { memcpy(p, &v, sizeof v); }
@@ -168,6 +176,10 @@ DEVICE lane_f lane_select(lane_i m, lane_f a, lane_f b)
 {
     return _mm256_blendv_ps(b, a, (__m256)m);
 }
+DEVICE lane_i lane_select(lane_i m, lane_i a, lane_i b)
+{
+    return (lane_i)_mm256_blendv_ps((__m256)b, (__m256)a, (__m256)m);
+}
 DEVICE lane_f lane_min(lane_f a, lane_f b) { return _mm256_min_ps(a, b); }
 DEVICE lane_f lane_max(lane_f a, lane_f b) { return _mm256_max_ps(a, b); }
 DEVICE lane_f lane_fma(lane_f a, lane_f b, lane_f c) { return _mm256_fmadd_ps(a, b, c); }
@@ -188,6 +200,7 @@ DEVICE lane_i lane_from_row(int word, int row)
 }
 DEVICE lane_i lane_from_bits(int bits) { return lane_from_row(bits, 0); }
 DEVICE lane_f lane_select(lane_i m, lane_f a, lane_f b) { return m ? a : b; }
+DEVICE lane_i lane_select(lane_i m, lane_i a, lane_i b) { return m ? a : b; }
 DEVICE lane_f lane_min(lane_f a, lane_f b) { return a < b ? a : b; }
 DEVICE lane_f lane_max(lane_f a, lane_f b) { return a > b ? a : b; }
 DEVICE lane_f lane_fma(lane_f a, lane_f b, lane_f c) { return a * b + c; }

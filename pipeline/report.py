@@ -99,7 +99,7 @@ def check_report(work: Work) -> tuple[list[str], list[PipelineError]]:
     to_come = sum(disk_needs(shot, stage.name, n) for stage, n in missing.items() if n)
     lines.append(f"disk        about {as_size(needed)} in {work.folder}")
     for check in (lambda: check_floor(shot), lambda: check_film(shot, host_memory()),
-                  work.environment, work.densities,
+                  work.environment, work.texture, work.densities,
                   lambda: check_folder(work.folder, to_come)):
         try:
             check()

@@ -183,6 +183,7 @@ def _check_inputs(work: Work, stages: Sequence[Stage], device: Device) -> None:
     if "render" in names:
         check_film(shot, device.memory()[0])
         work.environment()
+        work.texture()
 
 
 def _covered(job: Job) -> list[int]:

@@ -23,7 +23,17 @@ from vfx.geometry.schema import setting
 from vfx.pipeline.errors import MissingInput, ShotError
 from vfx.pipeline.frames import parse_span
 from vfx.pipeline.validate import Complaints, nearest, read_section, shown
-from vfx.raytrace.settings import Camera, Film, FloorLook, Light, Look
+from vfx.raytrace.materials import finish_tables
+from vfx.raytrace.settings import (
+    AreaLight,
+    Camera,
+    Film,
+    Finish,
+    FloorLook,
+    Light,
+    Look,
+    MaterialLook,
+)
 from vfx.sim.settings import (
     SHORTEST_DIRECTION,
     Collider,
@@ -80,10 +90,11 @@ class Shot:
     weakening: tuple[Weakening, ...]
     cracks: tuple[Crack, ...]
     materials: dict[str, Material]
-    looks: dict[str, Look]
+    looks: dict[str, Look | MaterialLook]
     bodies: tuple[Body, ...]
     camera: Camera
     light: Light
+    area_lights: tuple[AreaLight, ...]
     floor_look: FloorLook
     film: Film
 
@@ -115,7 +126,7 @@ SECTIONS: Mapping[str, type[Any]] = {
 }
 LISTS: Mapping[str, type[Any]] = {
     "bodies": Body, "projectiles": Projectile, "colliders": Collider,
-    "regions": Region, "weakening": Weakening, "cracks": Crack,
+    "regions": Region, "weakening": Weakening, "cracks": Crack, "area_lights": AreaLight,
 }
 
 
@@ -138,7 +149,7 @@ def load_shot(path: Path) -> Shot:
     _check_time(sections["time"], complaints)
     lists["bodies"] = _with_mesh_paths(lists["bodies"], path)
     _check_bodies(lists["bodies"], document, materials, complaints)
-    _check_directions(read["camera"], read["light"], complaints)
+    _check_directions(read["camera"], read["light"], lists["area_lights"], complaints)
     _check_controls(lists, complaints)
     if complaints.lines:
         raise ShotError("\n".join(f"{path}: {line}" for line in complaints.lines))
@@ -150,8 +161,8 @@ def load_shot(path: Path) -> Shot:
         projectiles=lists["projectiles"], colliders=lists["colliders"],
         regions=lists["regions"], weakening=lists["weakening"], cracks=lists["cracks"],
         materials=materials, looks=looks, bodies=lists["bodies"],
-        camera=read["camera"], light=read["light"], floor_look=read["floor_look"],
-        film=read["render"])
+        camera=read["camera"], light=read["light"], area_lights=lists["area_lights"],
+        floor_look=read["floor_look"], film=read["render"])
     if auto_timestep:
         shot = _with_auto_timestep(shot)
     if "time_scale" in sections["time"]:
@@ -207,7 +218,8 @@ def _homes() -> dict[str, str]:
     """Return the section of each key, for advice on keys that stand in the wrong one."""
     tables = {f"[{name}]": cls for name, cls in SECTIONS.items()}
     tables |= {f"[[{name}]]": cls for name, cls in LISTS.items()}
-    tables |= {"[materials.<name>]": Material, "[materials.<name>.look]": Look}
+    tables |= {"[materials.<name>]": Material, "[materials.<name>.look]": Look,
+               "[materials.<name>.surface]": Finish}
     return {field.name: heading for heading, cls in reversed(tables.items())
             for field in dataclasses.fields(cls)}
 
@@ -236,9 +248,9 @@ def _read_list(
 
 def _read_materials(
     tables: Any, complaints: Complaints
-) -> tuple[dict[str, Material], dict[str, Look]]:
+) -> tuple[dict[str, Material], dict[str, Look | MaterialLook]]:
     materials: dict[str, Material] = {}
-    looks: dict[str, Look] = {}
+    looks: dict[str, Look | MaterialLook] = {}
     if not isinstance(tables, dict):
         complaints.add("materials", "write each material as [materials.<name>]")
         return materials, looks
@@ -248,12 +260,31 @@ def _read_materials(
             complaints.add(where, _word_advice(name))
         physics = table
         if isinstance(table, dict):
-            physics = {key: value for key, value in table.items() if key != "look"}
-            look = read_section(Look, table.get("look", {}), f"{where}.look", complaints)
-            looks[name] = look or Look()
+            physics = {key: value for key, value in table.items()
+                       if key not in ("look", "surface", "fracture")}
+            looks[name] = _read_look(table, where, complaints)
         material = read_section(Material, physics, where, complaints)
         materials[name] = material or Material()
     return materials, looks
+
+
+def _read_look(
+    table: Mapping[str, Any], where: str, complaints: Complaints
+) -> Look | MaterialLook:
+    """Read [materials.<name>.look], or .surface and .fracture."""
+    if "surface" not in table and "fracture" not in table:
+        return read_section(Look, table.get("look", {}), f"{where}.look", complaints) or Look()
+    if "look" in table:
+        complaints.add(f"{where}.look", "stands beside surface or fracture; keep either look or "
+                                        "those two")
+    given = {side: table.get(side, {}) for side in ("surface", "fracture")}
+    # First what the file says, then what presets add to it.
+    for side, values in given.items():
+        if read_section(Finish, values, f"{where}.{side}", complaints) is None:
+            return Look()
+    finishes = [read_section(Finish, values, where, complaints)
+                for values in finish_tables(given["surface"], given["fracture"])]
+    return MaterialLook(*(finish or Finish() for finish in finishes))
 
 
 def _read_span(
@@ -327,7 +358,8 @@ def _with_mesh_paths(bodies: tuple[Body, ...], path: Path) -> tuple[Body, ...]:
 
 
 def _check_directions(
-    camera: Camera | None, light: Light | None, complaints: Complaints,
+    camera: Camera | None, light: Light | None, area_lights: tuple[AreaLight, ...],
+    complaints: Complaints,
 ) -> None:
     """Refuse directions that point nowhere."""
     if camera is not None:
@@ -339,6 +371,10 @@ def _check_directions(
                 1e-6 * np.linalg.norm(view) * np.linalg.norm(camera.up)):
             complaints.add("camera.up", f"found {list(camera.up)}, which is zero or along the line "
                                         "of sight; give a direction across it")
+    for i, lamp in enumerate(area_lights):
+        if not np.any(np.subtract(lamp.target, lamp.position)):
+            complaints.add(f"area_lights[{i + 1}].target", f"found {list(lamp.target)}, which is "
+                                                           "the light's own position; move one")
     if light is not None and math.hypot(*light.key_direction) < SHORTEST_DIRECTION:
         complaints.add("light.key_direction", f"found {list(light.key_direction)}, which is zero "
                                               "or too short; give the direction toward the light")

@@ -73,7 +73,8 @@ def _render(
     fragments = FragmentsFrame.from_arrays(job.read("align", frame))
     channels = render_frame(
         job.device, solid, fragments, shot.camera, shot.light, shot.looks, shot.floor,
-        shot.floor_look, shot.film, job.work.environment(), progress=report, faces=faces)
+        shot.floor_look, shot.film, job.work.environment(), progress=report, faces=faces,
+        area_lights=shot.area_lights, texture=job.work.texture())
     header = frame_header(shot.camera, shot.film, shot.fps, frame)
     header[CONFIG_HASH] = job.work.fingerprint(job.stage, frame)
     header["vfx/shot"] = shot.name

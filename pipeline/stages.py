@@ -56,8 +56,8 @@ STAGES = (
     Stage("align", 1, align_fragments,
           takes=("solid", "motion so far", "shot.density"),
           gives="fragments", file_name="frame.{frame:04d}.npz"),
-    Stage("render", 1, render_frames,
-          takes=("solid", "fragments", "shot.picture", "environment"),
+    Stage("render", 2, render_frames,
+          takes=("solid", "fragments", "shot.picture", "environment", "floor texture"),
           gives="picture", file_name="{shot}.{frame:04d}.exr", recognise=read_config_hash),
 )
 
@@ -108,6 +108,7 @@ def _picture(shot: Shot) -> Any:
     return {
         "camera": dataclasses.asdict(shot.camera),
         "light": light,
+        "area_lights": [dataclasses.asdict(lamp) for lamp in shot.area_lights],
         "looks": [dataclasses.asdict(shot.looks[body.material]) for body in shot.bodies],
         "floor": [shot.floor.enabled, shot.floor.height],
         "floor_look": dataclasses.asdict(shot.floor_look),

@@ -41,6 +41,7 @@ class Work:
         self._listing: dict[str, frozenset[str]] = {}
         self._history: dict[int, str] = {}
         self._environment: npt.NDArray[np.float32] | None = None
+        self._texture: npt.NDArray[np.float32] | None = None
         self._densities: dict[str, npt.NDArray[np.float32]] | None = None
 
     def folder_of(self, stage: Stage) -> Path:
@@ -163,6 +164,19 @@ class Work:
                 raise ShotError(f"{where}; {error}") from None
         return self._environment
 
+    def texture(self) -> npt.NDArray[np.float32] | None:
+        """Return the image on the floor (h, w, 3), None without one; raise ShotError."""
+        from vfx.raytrace.texture import load_texture
+
+        name = self.shot.floor_look.texture
+        if self._texture is None and name:
+            try:
+                self._texture = load_texture(name, self.shot.folder)
+            except (OSError, ValueError) as error:
+                raise ShotError(f"{self.shot.path}: floor_look.texture: found {name!r}; "
+                                f"{error}") from None
+        return self._texture
+
     def densities(self) -> dict[str, npt.NDArray[np.float32]]:
         """Return the pictures that [[weakening]] names, (h, w) from 0 to 1; raise ShotError."""
         if self._densities is None:
@@ -185,6 +199,8 @@ class Work:
             return self._mesh_hashes
         if name == "environment":
             return self._environment_hash
+        if name == "floor texture":
+            return self._texture_hash
         if name == "density pictures":
             return self._densities_hash
         if name == "motion so far":
@@ -265,6 +281,14 @@ class Work:
             return [source_hash(body) for body in self.shot.bodies]
         except OSError:
             return None
+
+    @functools.cached_property
+    def _texture_hash(self) -> str | None:
+        try:
+            pixels = self.texture()
+        except ShotError:
+            return None
+        return "" if pixels is None else _hash_of_pixels(pixels)
 
     @functools.cached_property
     def _densities_hash(self) -> list[str] | None:

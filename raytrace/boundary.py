@@ -34,8 +34,14 @@ class Boundary:
     origin: Array         # (3,) float64 [m]: the world position of the triangles' zero
     triangle: Array       # (t, 3, 3) float32 [m]: anticlockwise seen from outside
     fragment: Array       # (t,) int32: id of the fragment
+    piece: Array          # (t,) int32: index of the fragment within its frame
+    element: Array        # (t,) int32: element that the triangle bounds
     body: Array           # (t,) int32
     is_fracture: Array    # (t,) bool
+    partner: Array        # (t,) int32: the same triangle seen from the other fragment, or -1
+    shading: Array        # (t,) int32: row of the corner values of the surface, or -1 where flat
+    corner_normal: Array  # (s, 3, 3) float32: shading normals at rest
+    corner_uv: Array      # (s, 3, 2) float32
 
 
 def boundary_faces(faces: Faces, fragment: Array) -> Selection:
@@ -69,24 +75,30 @@ def moved_boundary(solid: Solid, faces: Faces, fragments: FragmentsFrame) -> Bou
     chosen = boundary_faces(faces, fragments.fragment)
     piece = np.searchsorted(fragments.id, fragments.fragment[chosen.owner])
 
-    fan, corner = fans(faces, chosen)
+    fan, index = fans(faces, chosen)
 
     # Move the corners in double precision, then make them small numbers around one origin.
-    world = moved_corners(corner, fragments.rotation[piece[fan]], fragments.translation[piece[fan]])
+    world = moved_corners(faces.vertex[faces.corner[index]], fragments.rotation[piece[fan]],
+                          fragments.translation[piece[fan]])
     origin = np.zeros(3)
     if len(world):
         origin = 0.5 * (world.min(axis=(0, 1)) + world.max(axis=(0, 1)))
     owner = chosen.owner[fan]
+    shading, corner_normal, corner_uv = _corner_values(faces, chosen, fan, index)
     return Boundary(
         origin=origin,
         triangle=(world - origin).astype(np.float32),
         fragment=fragments.fragment[owner],
+        piece=piece[fan].astype(np.int32),
+        element=owner,
         body=solid.body[owner],
-        is_fracture=chosen.is_fracture[fan])
+        is_fracture=chosen.is_fracture[fan],
+        partner=_partners(chosen, fan),
+        shading=shading, corner_normal=corner_normal, corner_uv=corner_uv)
 
 
 def fans(faces: Faces, chosen: Selection) -> tuple[Array, Array]:
-    """Return for each triangle of the chosen faces its face, and its corners (t, 3, 3) [m]."""
+    """Return for each triangle its chosen face (t,), and its corners (t, 3) in ``faces.corner``."""
     start = faces.start[chosen.face]
     n_triangles = faces.start[chosen.face + 1] - start - 2
     fan = np.repeat(np.arange(len(start)), n_triangles)
@@ -95,7 +107,38 @@ def fans(faces: Faces, chosen: Selection) -> tuple[Array, Array]:
     turned = chosen.reverse[fan]
     index = np.stack([start[fan], np.where(turned, third, second),
                       np.where(turned, second, third)], axis=1)
-    return fan, faces.vertex[faces.corner[index]]
+    return fan, index
+
+
+def _partners(chosen: Selection, fan: Array) -> Array:
+    """Return for each triangle its copy on the other fragment (t,) int32, or -1.
+
+    Copies follow in the order of their originals, with the same number of triangles each.
+    """
+    back = np.flatnonzero(chosen.reverse[fan])
+    front = np.flatnonzero((chosen.is_fracture & ~chosen.reverse)[fan])
+    partner = np.full(len(fan), -1, np.int32)
+    partner[front] = back
+    partner[back] = front
+    return partner
+
+
+def _corner_values(faces: Faces, chosen: Selection, fan: Array,
+                   index: Array) -> tuple[Array, Array, Array]:
+    """Return row (t,), normals (s, 3, 3) and uv (s, 3, 2) of triangles on the mesh's surface.
+
+    The row is -1 on fracture faces and where the mesh gave neither normals nor uv.
+    """
+    shading = np.full(len(fan), -1, np.int32)
+    first = faces.start[faces.n_inner]
+    if not (faces.normal.any() or faces.uv.any()):
+        return shading, np.zeros((0, 3, 3), np.float32), np.zeros((0, 3, 2), np.float32)
+    outside = np.flatnonzero(~chosen.is_fracture[fan])
+    corner = index[outside] - first
+    normal, uv = faces.normal[corner], faces.uv[corner]
+    curved = (normal != 0.0).any(axis=(1, 2)) | (uv != 0.0).any(axis=(1, 2))
+    shading[outside[curved]] = np.arange(int(curved.sum()), dtype=np.int32)
+    return shading, np.ascontiguousarray(normal[curved]), np.ascontiguousarray(uv[curved])
 
 
 def moved_corners(corner: Array, rotation: Array, translation: Array) -> Array:

@@ -1,6 +1,7 @@
 // Build the tree over triangles, and trace plain rays; driven by bvh.py, which has the symbols.
 #include "device/device.cuh"
 #include "raytrace/bvh.cuh"
+#include "raytrace/packet.cuh"
 
 struct Box {
     float v[6];     // lower x, y, z, upper x, y, z
@@ -259,8 +260,10 @@ KERNEL void fill_packets(
     const int *node_child,        // (b, 2)
     const int *primitive,         // (primitives,): of each binary leaf
     const float *triangle,        // (triangles, 3, 3)
+    const int *fragment,          // (triangles,)
     OUT float *packet,            // (n, 9, 8)
-    OUT int *slot_triangle)       // (n, 8): -1 for an empty lane
+    OUT int *slot_triangle,       // (n, 8): -1 for an empty lane
+    OUT int *slot_fragment)       // (n, 8): -1 for an empty lane
 {
     FOR_EACH(i, n) {
         int waiting[LANES];
@@ -277,22 +280,25 @@ KERNEL void fill_packets(
             for (int g = 0; g < group; ++g, ++lane) {
                 const int64 source = (int64)primitive[node] * group + g;
                 slot_triangle[LANES * i + lane] = (int)source;
+                slot_fragment[LANES * i + lane] = fragment[source];
                 for (int k = 0; k < 9; ++k)
                     packet[PACKET_FLOATS * i + LANES * k + lane] = triangle[9 * source + k];
             }
         }
         for (; lane < LANES; ++lane) {
             slot_triangle[LANES * i + lane] = -1;
+            slot_fragment[LANES * i + lane] = -1;
             for (int k = 0; k < 9; ++k) packet[PACKET_FLOATS * i + LANES * k + lane] = 0.0f;
         }
     }
 }
 
-// Closest hit of each ray: distance in units of its direction, and triangle.
+// Closest hit of each ray: distance in units of its direction, and triangle. Rays meet triangles
+// from both sides.
 KERNEL void trace_closest(
     int n,
     const float *node_box, const int *node_child, const float *packet,
-    const int *slot_triangle,
+    const int *slot_triangle, const int *slot_fragment,
     const float *origin,          // (n, 3)
     const float *direction,       // (n, 3)
     const float *t_max,           // (n,)
@@ -300,26 +306,90 @@ KERNEL void trace_closest(
     OUT int *triangle)            // (n,): -1 for a miss
 {
     FOR_EACH_GROUP(i, n, 64) {
-        const Bvh bvh = {node_box, node_child, packet};
+        const Bvh bvh = {node_box, node_child, packet, slot_fragment};
         const Ray ray = {load_vec3(origin, i), load_vec3(direction, i), 0.0f, t_max[i]};
-        const Hit hit = closest_hit(bvh, ray);
+        const Inside anywhere = {-1, {0, 0, 0, 0}};
+        const Hit hit = closest_hit(bvh, ray, anywhere);
         t[i] = hit.t;
         triangle[i] = hit.slot < 0 ? -1 : slot_triangle[hit.slot];
     }
 }
 
-// Whether each ray meets anything before t_max.
+// Whether each ray meets anything before t_max, from either side.
 KERNEL void trace_any(
     int n,
     const float *node_box, const int *node_child, const float *packet,
+    const int *slot_fragment,
     const float *origin,          // (n, 3)
     const float *direction,       // (n, 3)
     const float *t_max,           // (n,)
     OUT int *blocked)             // (n,)
 {
     FOR_EACH_GROUP(i, n, 64) {
-        const Bvh bvh = {node_box, node_child, packet};
+        const Bvh bvh = {node_box, node_child, packet, slot_fragment};
         const Ray ray = {load_vec3(origin, i), load_vec3(direction, i), 0.0f, t_max[i]};
-        blocked[i] = any_hit(bvh, ray);
+        const Inside anywhere = {-1, {0, 0, 0, 0}};
+        blocked[i] = any_hit(bvh, ray, anywhere);
+    }
+}
+
+// The first slot that each ray enters, or leaves where it starts inside. Groups of eight rays that
+// run side by side, as those of a tile of pixels do, walk together.
+KERNEL void first_hits(
+    int n,
+    const float *node_box, const int *node_child, const float *packet,
+    const int *slot_fragment,
+    const float *origin,          // (8 n, 3)
+    const float *direction,       // (8 n, 3)
+    const int *inside,            // (1 + MAX_INSIDE,): count and fragments, of all rays
+    OUT float *t,                 // (8 n,): inf for a miss
+    OUT int *slot)                // (8 n,): -1 for a miss
+{
+    FOR_EACH_GROUP(i, n, 16) {
+        const Bvh bvh = {node_box, node_child, packet, slot_fragment};
+        const int64 first = LANES * i;
+        RayPacket rays;
+        for (int axis = 0; axis < 3; ++axis) {
+            rays.origin[axis] = lane_load_strided(origin + 3 * first + axis, 3);
+            rays.direction[axis] = lane_load_strided(direction + 3 * first + axis, 3);
+        }
+        PreparedPacket prepared;
+        lane_f t_best = lane_splat(INFINITY_F);
+        lane_i slot_best;
+        if (inside[0] == 0 && prepare_packet(rays, prepared)) {
+            packet_hits(bvh, prepared, t_best, slot_best);
+            lane_store(t + first, t_best);
+            lane_store(slot + first, slot_best);
+            continue;
+        }
+        const Inside start = {inside[0], {inside[1], inside[2], inside[3], inside[4]}};
+        for (int64 k = first; k < first + LANES; ++k) {
+            const Ray ray = {load_vec3(origin, k), load_vec3(direction, k), 0.0f, INFINITY_F};
+            const Hit hit = closest_hit(bvh, ray, start);
+            t[k] = hit.t;
+            slot[k] = hit.slot;
+        }
+    }
+}
+
+// Whether a triangle encloses a point, seen along a direction: +1 where the ray leaves through it,
+// -1 where it enters. Summed over a fragment this is 1 inside it.
+KERNEL void crossing_signs(
+    int n, float x, float y, float z, float direction_x, float direction_y, float direction_z,
+    const float *triangle,        // (n, 3, 3)
+    OUT int *sign)                // (n,)
+{
+    FOR_EACH(i, n) {
+        const Vec3 origin = make_vec3(x, y, z);
+        const Vec3 d = make_vec3(direction_x, direction_y, direction_z);
+        const Vec3 a = load_vec3(triangle, 3 * i) - origin;
+        const Vec3 b = load_vec3(triangle, 3 * i + 1) - origin;
+        const Vec3 c = load_vec3(triangle, 3 * i + 2) - origin;
+        const float u = dot(d, cross(b, c)), v = dot(d, cross(c, a)), w = dot(d, cross(a, b));
+        const bool leaves = u > 0.0f && v > 0.0f && w > 0.0f;
+        const bool enters = u < 0.0f && v < 0.0f && w < 0.0f;
+        // The plane lies ahead where its distance along the ray is positive.
+        const float volume = dot(a, cross(b, c));
+        sign[i] = leaves && volume > 0.0f ? 1 : (enters && volume < 0.0f ? -1 : 0);
     }
 }

@@ -5,6 +5,9 @@
 // Woop, Benthin and Wald, "Watertight ray/triangle intersection" (2013), so that no ray slips
 // between two triangles that share an edge. Without its double-precision fallback the test may
 // accept a ray one rounding error outside an edge, never lose one inside.
+//
+// A ray knows the fragments it is inside of. It may only enter others and only leave these, so
+// that the face it starts on, or a neighbour within rounding, is never met again: no offsets.
 #include "device/device.cuh"
 
 // Child boxes of a node: lower x, y, z, then upper x, y, z, eight lanes each.
@@ -14,11 +17,42 @@
 // Seven siblings a level wait; bvh.py refuses trees deeper than STACK_ENTRIES / 7.
 #define STACK_ENTRIES 160
 
+// Fragments that a ray can be inside of at once.
+#define MAX_INSIDE 4
+
 struct Bvh {
     const float *node_box;      // (m, 6, 8)
     const int *node_child;      // (m, 8): a node, or ~packet for a leaf
     const float *packet;        // (p, 9, 8)
+    const int *slot_fragment;   // (p, 8): the fragment that the triangle bounds
 };
+
+// The fragments that a ray is inside of; a negative count lets it meet every triangle.
+struct Inside {
+    int count;
+    int fragment[MAX_INSIDE];
+};
+
+DEVICE bool is_inside(const Inside &inside, int fragment)
+{
+    bool found = false;
+    for (int k = 0; k < MAX_INSIDE; ++k) found |= k < inside.count && inside.fragment[k] == fragment;
+    return found;
+}
+
+// Enter a fragment. One too many is not entered, and so is not left either.
+DEVICE void enter_fragment(Inside &inside, int fragment)
+{
+    if (inside.count < MAX_INSIDE) inside.fragment[inside.count++] = fragment;
+}
+
+DEVICE void leave_fragment(Inside &inside, int fragment)
+{
+    int kept = 0;
+    for (int k = 0; k < inside.count; ++k)
+        if (inside.fragment[k] != fragment) inside.fragment[kept++] = inside.fragment[k];
+    inside.count = kept;
+}
 
 struct Ray {
     Vec3 origin, direction;
@@ -75,8 +109,10 @@ DEVICE int hit_boxes(const PreparedRay &r, const float *box, float t_max, lane_f
     return lane_bits(enter <= end);
 }
 
-// Which triangles of a packet the ray meets in (t_min, t_max) (bits), and where (t).
-DEVICE int hit_triangles(const PreparedRay &r, const float *packet, float t_max, lane_f &t)
+// Which triangles of a packet the ray meets in (t_min, t_max) (bits), where (t), and which of all
+// face it (entered).
+DEVICE int hit_triangles(const PreparedRay &r, const float *packet, float t_max, lane_f &t,
+                         int &entered)
 {
     const float *corner_x = packet + r.axis_x * LANES;
     const float *corner_y = packet + r.axis_y * LANES;
@@ -105,7 +141,10 @@ DEVICE int hit_triangles(const PreparedRay &r, const float *packet, float t_max,
     const lane_f lowest = lane_min(lane_min(u, v), w);
     const lane_f highest = lane_max(lane_max(u, v), w);
     const lane_f det = u + v + w;
-    t = (u * az + v * bz + w * cz) * lane_splat(r.shear_z) / det;
+    const lane_f shear_z = lane_splat(r.shear_z);
+    t = (u * az + v * bz + w * cz) * shear_z / det;
+    // The normal's part along the ray is -det / shear_z.
+    entered = lane_bits(det * shear_z > zero);
     return lane_bits(((lowest >= zero) | (highest <= zero)) & (det != zero)
                      & (t > lane_splat(r.t_min)) & (t < lane_splat(t_max)));
 }
@@ -117,8 +156,14 @@ struct Hit {
     int slot;      // 8 * packet + lane
 };
 
+// Whether a ray may meet a triangle that it enters or leaves its fragment by.
+DEVICE bool is_met(const Inside &inside, bool enters, int fragment)
+{
+    return inside.count < 0 || enters != is_inside(inside, fragment);
+}
+
 // The first triangle along the ray; of two at one distance, the one that the tree visits first.
-DEVICE Hit closest_hit(const Bvh &bvh, Ray ray)
+DEVICE Hit closest_hit(const Bvh &bvh, Ray ray, const Inside &inside)
 {
     const PreparedRay r = prepare_ray(ray);
     int stack_node[STACK_ENTRIES];
@@ -150,13 +195,17 @@ DEVICE Hit closest_hit(const Bvh &bvh, Ray ray)
             }
         } else {
             lane_f t;
+            int entered;
             const float *packet = bvh.packet + (int64)(~node) * PACKET_FLOATS;
-            for (int bits = hit_triangles(r, packet, t_best, t); bits != 0; bits &= bits - 1) {
+            int bits = hit_triangles(r, packet, t_best, t, entered);
+            for (; bits != 0; bits &= bits - 1) {
                 const int lane = lowest_bit(bits);
+                const int slot = ~node * LANES + lane;
                 const float t_lane = lane_get(t, lane);
-                if (t_lane < t_best) {
+                if (t_lane < t_best
+                    && is_met(inside, (entered >> lane) & 1, bvh.slot_fragment[slot])) {
                     t_best = t_lane;
-                    hit.slot = ~node * LANES + lane;
+                    hit.slot = slot;
                 }
             }
         }
@@ -172,8 +221,8 @@ DEVICE Hit closest_hit(const Bvh &bvh, Ray ray)
     }
 }
 
-// Whether any triangle lies on the ray between t_min and t_max.
-DEVICE bool any_hit(const Bvh &bvh, Ray ray)
+// Whether a ray meets any triangle between t_min and t_max.
+DEVICE bool any_hit(const Bvh &bvh, Ray ray, const Inside &inside)
 {
     const PreparedRay r = prepare_ray(ray);
     int stack_node[STACK_ENTRIES];
@@ -185,8 +234,15 @@ DEVICE bool any_hit(const Bvh &bvh, Ray ray)
             const int *child = bvh.node_child + (int64)node * LANES;
             int bits = hit_boxes(r, bvh.node_box + (int64)node * NODE_FLOATS, ray.t_max, t);
             for (; bits != 0; bits &= bits - 1) stack_node[waiting++] = child[lowest_bit(bits)];
-        } else if (hit_triangles(r, bvh.packet + (int64)(~node) * PACKET_FLOATS, ray.t_max, t)) {
-            return true;
+        } else {
+            int entered;
+            int bits = hit_triangles(r, bvh.packet + (int64)(~node) * PACKET_FLOATS, ray.t_max, t,
+                                     entered);
+            for (; bits != 0; bits &= bits - 1) {
+                const int lane = lowest_bit(bits);
+                const int fragment = bvh.slot_fragment[~node * LANES + lane];
+                if (is_met(inside, (entered >> lane) & 1, fragment)) return true;
+            }
         }
         if (waiting == 0) return false;
         node = stack_node[--waiting];

@@ -15,12 +15,18 @@ from typing import Any
 import numpy as np
 import OpenEXR
 
+from vfx.device import Device
 from vfx.geometry.handoff import Array
 from vfx.raytrace.color import COLOR_SPACES
+from vfx.raytrace.scene import Rays
 from vfx.raytrace.settings import Camera, Film
 
 #: Near and far plane of worldToNDC [m]; they scale its depth only and clip nothing.
 NEAR, FAR = 0.01, 1000.0
+#: Edge of a tile [pixels], as in camera.cu.
+TILE = 8
+#: Full width of the pixel filter [pixels].
+FILTER_WIDTH = 2.2
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,53 @@ def camera_view(camera: Camera, film: Film) -> View:
     half_width = 0.5 * camera.film_width / camera.focal_length
     return View(eye, right, np.cross(right, forward), forward,
                 half_width, half_width * height / width)
+
+
+class CameraRays:
+    """Makes the rays of a view, tile by tile."""
+
+    def __init__(self, device: Device, view: View, film: Film, *, origin: Array,
+                 index_mask: int) -> None:
+        self.device = device
+        self.resolution = film.resolution
+        self.index_mask = index_mask
+        axes = np.stack([view.eye - origin, view.half_width * view.right,
+                         view.half_height * view.up, view.forward])
+        self._view = device.from_host(axes.astype(np.float32))
+        self._filter = device.from_host(filter_table().astype(np.float32))
+
+    def samples(self, tiles: Array, first_sample: int, n_samples: int) -> Rays:
+        """Return ``n_samples`` rays through every pixel of ``tiles`` (t,) int32."""
+        return self._rays(tiles, first_sample, n_samples)
+
+    def centers(self, tiles: Array) -> Rays:
+        """Return one ray through the centre of every pixel of ``tiles`` (t,) int32."""
+        return self._rays(tiles, 0, 0)
+
+    def _rays(self, tiles: Array, first_sample: int, n_samples: int) -> Rays:
+        xp = self.device.xp
+        n = len(tiles) * max(n_samples, 1) * TILE**2
+        rays = Rays(xp.empty(n, xp.int32), xp.empty(n, xp.int32), xp.empty((n, 3), xp.float32),
+                    xp.empty((n, 3), xp.float32))
+        width, height = self.resolution
+        self.device.module("raytrace/camera.cu").camera_rays(
+            n, width, height, n_samples, first_sample, self.index_mask,
+            self.device.from_host(tiles), self._view, self._filter,
+            rays.pixel, rays.sample, rays.origin, rays.direction)
+        return rays
+
+
+def filter_table() -> Array:
+    """Return the inverse cumulative Blackman-Harris window (129,) [pixels].
+
+    Samples drawn through it need no weights (filter importance sampling).
+    """
+    place = np.linspace(0.0, 1.0, 4097)
+    harmonic = np.cos(2.0 * np.pi * np.outer(np.arange(4), place))
+    window = np.array([0.35875, -0.48829, 0.14128, -0.01168]) @ harmonic
+    total = np.concatenate([[0.0], np.cumsum(0.5 * (window[1:] + window[:-1]))])
+    share = np.linspace(0.0, 1.0, 129)
+    return FILTER_WIDTH * (np.interp(share, total / total[-1], place) - 0.5)
 
 
 def world_to_camera(view: View) -> Array:

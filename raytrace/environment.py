@@ -117,7 +117,7 @@ def blurred_levels(device: Device, environment: Array) -> Any:
     levels = []
     for level in range(BLUR_LEVELS):
         height, width = 8 << level, 16 << level
-        source = device.from_host(_averaged(environment, height, width))
+        source = device.from_host(averaged(environment, height, width))
         blurred = xp.empty((height, width, 3), xp.float32)
         device.module("raytrace/environment.cu").blur_level(
             height * width, width, height, 2.0 * 4.0**level, source.shape[1], source.shape[0],
@@ -135,7 +135,7 @@ def blur_level_of(shininess: float) -> float:
     return min(max(0.5 * math.log2(0.5 * 0.25 * shininess), 0.0), float(BLUR_LEVELS))
 
 
-def _averaged(image: Array, height: int, width: int) -> Array:
+def averaged(image: Array, height: int, width: int) -> Array:
     """Return ``image`` averaged down to (height, width, 3), or as it is where it is smaller."""
     for axis, wanted in ((0, height), (1, width)):
         size = image.shape[axis]

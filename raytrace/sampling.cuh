@@ -35,7 +35,7 @@ DEVICE float unit_float(uint32 v) { return (float)(v >> 8) * (1.0f / 16777216.0f
 // Point `sample` of a pixel's sequence for one pair of dimensions.
 DEVICE Point2 sample_point(uint32 pixel, uint32 dimension, uint32 sample, uint32 index_mask)
 {
-    const uint32 seed = hash32(pixel * 8u + dimension);
+    const uint32 seed = hash32(hash32(pixel) + 0x9e3779b9u * dimension);
     // A random start within a power of two breaks the tie between pairs of dimensions.
     const uint32 index = sample ^ (hash32(seed) & index_mask);
     // The first dimension is the reversed index itself, the second sums direction numbers.

@@ -168,7 +168,7 @@ def load_environment(name, folder):
 
 
 def render_frame(device, solid, fragments, camera, light, looks, floor, floor_look, film,
-                 environment, progress=None, *, faces=None):
+                 environment, progress=None, *, faces=None, area_lights=(), texture=None):
     if (light.exposure, fragments.frame) == (-9.0, 1003):
         raise RuntimeError("the tree has a hole")
     MADE.append(("render", fragments.frame))

@@ -108,7 +108,7 @@ def test_pairing_by_order_bounds_the_depth(device):
                 * scale[:, None, None]).astype(np.float32)
     on_device = device.from_host(triangle)
     binary = bvh._cluster(device, on_device, 1, bvh.nearest_by_order)
-    tree = bvh._fold(device, binary, on_device, 1)
+    tree = bvh._fold(device, binary, on_device, 1, device.xp.zeros(120, device.xp.int32))
     assert tree.n_levels <= 7
     center = triangle.mean(axis=1)
     origin = center + np.float32([0, 0, 1])

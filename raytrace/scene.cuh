@@ -1,0 +1,292 @@
+// What stands in the picture, and what a ray meets of it; symbols in scene.py.
+#include "device/device.cuh"
+#include "raytrace/bsdf.cuh"
+#include "raytrace/bvh.cuh"
+#include "raytrace/dielectric.cuh"
+#include "raytrace/light.cuh"
+#include "raytrace/noise.cuh"
+#include "raytrace/texture.cuh"
+
+// Rows of the material table (materials.py): floor, balls, then surface and fracture of each body.
+#define MATERIAL_FLOATS 24
+#define MATERIAL_FLOOR 0
+#define MATERIAL_BALL 1
+// Columns of the table.
+#define M_ALBEDO 0
+#define M_REFLECTANCE 3
+#define M_SHININESS 6
+#define M_BLUR 7
+#define M_KIND 8
+#define M_ROUGHNESS 9
+#define M_INDEX 10              // of red, green and blue light
+#define M_ABSORPTION 13         // [1/m]
+#define M_THIN 16
+#define M_BUMP 17               // slope
+#define M_BUMP_SIZE 18          // [m]
+// Columns of the table of what a slot of the tree holds.
+#define TAG_INTS 7
+#define TAG_FRAGMENT 0
+#define TAG_PIECE 1
+#define TAG_ELEMENT 2
+#define TAG_MATERIAL 3
+#define TAG_PARTNER 4
+#define TAG_SHADING 5
+#define TAG_TRIANGLE 6
+// Octaves of the bump.
+#define BUMP_OCTAVES 5
+
+#define MET_NOTHING 0
+#define MET_FLOOR 1
+#define MET_BALL 2
+#define MET_PANEL 3
+#define MET_PIECE 4
+
+struct Scene {
+    Bvh bvh;
+    const int *tag;             // (slots, 7)
+    const float *corner_normal; // (s, 3, 3): at rest
+    const float *pose;          // (pieces, 12): rotation by rows, translation: rest to scene
+    const int *piece_material;  // (pieces,): row of the surface
+    const float *material;      // (materials, 24)
+    int n_balls, n_panels;
+    const float *ball;          // (balls, 4): centre, radius
+    const float *panel;         // (panels, 12)
+    bool has_floor, has_glass, has_key;
+    float floor_height, shift_x, shift_z;
+    int floor_texture;
+    float floor_size;           // of the texture [m]
+    const float *image;
+    int image_width, image_height;
+    float touch;                // partners that are no farther apart touch [m]
+    float pixel_angle;          // width of a pixel at distance 1
+};
+
+// What a ray meets first.
+struct Meeting {
+    float t;                    // INFINITY_F: nothing
+    int kind;                   // MET_...
+    int number;                 // ball, panel, or slot
+};
+
+struct Surface {
+    Vec3 position;
+    Vec3 flat, normal;          // of the geometry and for shading; both face the ray
+    int material, fragment, piece, element, partner, triangle;
+    bool enters;                // whether the ray enters the piece, or leaves it
+    Finish finish;
+};
+
+// Distance along a unit direction to where a ray enters a ball, or INFINITY_F. The discriminant
+// comes from the distance of the centre to the line, which keeps its digits far away.
+DEVICE float ball_distance(const float *ball, Vec3 origin, Vec3 direction)
+{
+    const Vec3 to_center = make_vec3(ball[0], ball[1], ball[2]) - origin;
+    const float along = dot(to_center, direction);
+    const Vec3 aside = to_center - along * direction;
+    const float half_square = ball[3] * ball[3] - dot(aside, aside);
+    if (half_square < 0.0f || along <= 0.0f) return INFINITY_F;
+    const float half = sqrtf(half_square);
+    // A ray that starts on the ball and leaves it has its centre behind it.
+    const float near = along - half;
+    return near > 0.0f ? near : INFINITY_F;
+}
+
+DEVICE float floor_distance(const Scene &scene, Vec3 origin, Vec3 direction)
+{
+    if (!scene.has_floor || direction.y == 0.0f) return INFINITY_F;
+    const float t = (scene.floor_height - origin.y) / direction.y;
+    return t > 0.0f ? t : INFINITY_F;
+}
+
+// What a ray meets of floor, balls and panels.
+DEVICE Meeting meet_fixed(const Scene &scene, Vec3 origin, Vec3 direction)
+{
+    Meeting met;
+    met.t = floor_distance(scene, origin, direction);
+    met.kind = met.t < INFINITY_F ? MET_FLOOR : MET_NOTHING;
+    met.number = 0;
+    for (int b = 0; b < scene.n_balls; ++b) {
+        const float t = ball_distance(scene.ball + 4 * b, origin, direction);
+        if (t < met.t) {
+            met.t = t;
+            met.kind = MET_BALL;
+            met.number = b;
+        }
+    }
+    for (int p = 0; p < scene.n_panels; ++p) {
+        const float t = panel_distance(scene.panel + PANEL_FLOATS * p, origin, direction);
+        if (t < met.t) {
+            met.t = t;
+            met.kind = MET_PANEL;
+            met.number = p;
+        }
+    }
+    return met;
+}
+
+DEVICE Meeting join_hit(Meeting fixed, float t, int slot)
+{
+    if (slot >= 0 && t < fixed.t) {
+        fixed.t = t;
+        fixed.kind = MET_PIECE;
+        fixed.number = slot;
+    }
+    return fixed;
+}
+
+DEVICE Finish material_finish(const float *look)
+{
+    Finish f;
+    f.kind = (int)look[M_KIND];
+    f.albedo = make_vec3(look[M_ALBEDO], look[M_ALBEDO + 1], look[M_ALBEDO + 2]);
+    f.reflectance = make_vec3(look[M_REFLECTANCE], look[M_REFLECTANCE + 1],
+                              look[M_REFLECTANCE + 2]);
+    f.shininess = look[M_SHININESS];
+    f.roughness = look[M_ROUGHNESS];
+    return f;
+}
+
+// A shading normal that the ray sees from outside, as near to `wanted` as that allows.
+DEVICE Vec3 visible_normal(Vec3 wanted, Vec3 flat, Vec3 direction)
+{
+    if (dot(wanted, flat) <= 0.0f) return flat;
+    const float facing = -dot(wanted, direction);
+    if (facing >= 0.02f) return wanted;
+    return normalize(wanted - (0.02f - facing) * direction);
+}
+
+// The shading normal of a mesh, turned with its piece.
+DEVICE Vec3 smooth_normal(const Scene &scene, int slot, const float *pose, int shading,
+                          Vec3 position, Vec3 flat)
+{
+    const Vec3 a = slot_corner(scene.bvh, slot, 0);
+    const Vec3 ab = slot_corner(scene.bvh, slot, 1) - a, ac = slot_corner(scene.bvh, slot, 2) - a;
+    const Vec3 ap = position - a;
+    const Vec3 area = cross(ab, ac);
+    const float scale = 1.0f / maximum(dot(area, area), 1e-38f);
+    const float v = clamped(dot(cross(ap, ac), area) * scale, 0.0f, 1.0f);
+    const float w = clamped(dot(cross(ab, ap), area) * scale, 0.0f, 1.0f - v);
+    const float *normal = scene.corner_normal + 9 * (int64)shading;
+    const Vec3 rest = (1.0f - v - w) * load_vec3(normal, 0) + v * load_vec3(normal, 1)
+                      + w * load_vec3(normal, 2);
+    const Vec3 turned = make_vec3(dot(load_vec3(pose, 0), rest), dot(load_vec3(pose, 1), rest),
+                                  dot(load_vec3(pose, 2), rest));
+    const float length = norm(turned);
+    return length > 1e-6f ? turned / length : flat;
+}
+
+// A scene position at rest: where the noise of broken faces is read, so that it sticks to them.
+DEVICE Vec3 rest_position(const float *pose, Vec3 position)
+{
+    const Vec3 d = position - load_vec3(pose, 3);
+    return d.x * load_vec3(pose, 0) + d.y * load_vec3(pose, 1) + d.z * load_vec3(pose, 2);
+}
+
+// The normal tilted by a rough surface: the slope of noise at rest, turned into the scene.
+DEVICE Vec3 bumped_normal(const float *look, const float *pose, Vec3 position, Vec3 normal,
+                          float finest)
+{
+    const float size = look[M_BUMP_SIZE];
+    const Noise noise = octave_noise(rest_position(pose, position) / size, BUMP_OCTAVES,
+                                     finest / size);
+    const Vec3 slope = make_vec3(dot(load_vec3(pose, 0), noise.slope),
+                                 dot(load_vec3(pose, 1), noise.slope),
+                                 dot(load_vec3(pose, 2), noise.slope));
+    const Vec3 along = slope - dot(slope, normal) * normal;
+    return normalize(normal - look[M_BUMP] * along);
+}
+
+// The surface of a meeting. `seen` is the length of the whole path to it, for the scale of detail.
+DEVICE Surface surface_at(const Scene &scene, Vec3 origin, Vec3 direction, Meeting met, float seen)
+{
+    Surface s;
+    s.position = origin + met.t * direction;
+    s.fragment = s.piece = s.element = s.partner = s.triangle = -1;
+    s.enters = true;
+    const float finest = seen * scene.pixel_angle;
+    if (met.kind == MET_FLOOR) {
+        s.material = MATERIAL_FLOOR;
+        s.position.y = scene.floor_height;
+        s.finish = material_finish(scene.material);
+        s.flat = s.normal = make_vec3(0.0f, direction.y < 0.0f ? 1.0f : -1.0f, 0.0f);
+        if (scene.floor_texture != TEXTURE_NONE && direction.y < 0.0f) {
+            // A pixel is longer along the floor than across it: take the mean of both.
+            const float stretched = finest / sqrtf(maximum(-direction.y, 0.01f));
+            const Paint paint = floor_paint(
+                scene.floor_texture, scene.image, scene.image_width, scene.image_height,
+                s.position.x + scene.shift_x, s.position.z + scene.shift_z, scene.floor_size,
+                stretched);
+            const Vec3 albedo = s.finish.albedo * paint.tint;
+            s.finish.albedo = make_vec3(minimum(albedo.x, 1.0f), minimum(albedo.y, 1.0f),
+                                        minimum(albedo.z, 1.0f));
+            s.finish.reflectance = minimum(paint.gloss, 1.0f) * s.finish.reflectance;
+            s.normal = visible_normal(
+                normalize(make_vec3(-paint.slope_x, 1.0f, -paint.slope_z)), s.flat, direction);
+        }
+        return s;
+    }
+    if (met.kind == MET_BALL) {
+        const float *ball = scene.ball + 4 * met.number;
+        s.material = MATERIAL_BALL;
+        s.finish = material_finish(scene.material + MATERIAL_FLOATS * MATERIAL_BALL);
+        s.flat = s.normal = normalize(s.position - make_vec3(ball[0], ball[1], ball[2]));
+        return s;
+    }
+    const int *tag = scene.tag + TAG_INTS * (int64)met.number;
+    const float *pose = scene.pose + 12 * (int64)tag[TAG_PIECE];
+    s.fragment = tag[TAG_FRAGMENT];
+    s.piece = tag[TAG_PIECE];
+    s.element = tag[TAG_ELEMENT];
+    s.material = tag[TAG_MATERIAL];
+    s.partner = tag[TAG_PARTNER];
+    s.triangle = tag[TAG_TRIANGLE];
+    const float *look = scene.material + MATERIAL_FLOATS * s.material;
+    s.finish = material_finish(look);
+    const Vec3 a = slot_corner(scene.bvh, met.number, 0);
+    const Vec3 outward = slot_normal(scene.bvh, met.number);
+    s.enters = dot(outward, direction) < 0.0f;
+    s.flat = s.enters ? outward : -outward;
+    // Put the point on the plane of its triangle: the next ray starts there.
+    s.position = s.position - dot(s.position - a, outward) * outward;
+    Vec3 normal = outward;
+    if (tag[TAG_SHADING] >= 0)
+        normal = smooth_normal(scene, met.number, pose, tag[TAG_SHADING], s.position, outward);
+    if (look[M_BUMP] > 0.0f) normal = bumped_normal(look, pose, s.position, normal, finest);
+    s.normal = visible_normal(s.enters ? normal : -normal, s.flat, direction);
+    return s;
+}
+
+// The row of the clear medium that a ray is in, or -1 for air: of several, the first in the table.
+DEVICE int medium_of(const Scene &scene, const Inside &inside)
+{
+    int lowest = -1;
+    for (int k = 0; k < inside.count; ++k) {
+        const int row = scene.piece_material[inside.fragment[k]];
+        if (lowest < 0 || row < lowest) lowest = row;
+    }
+    return lowest;
+}
+
+DEVICE float medium_index(const Scene &scene, int medium, int channel)
+{
+    return medium < 0 ? 1.0f : scene.material[MATERIAL_FLOATS * medium + M_INDEX + channel];
+}
+
+// What is left of light after a way through a medium (Beer's law).
+DEVICE Vec3 medium_transmittance(const Scene &scene, int medium, float distance)
+{
+    if (medium < 0) return make_vec3(1.0f, 1.0f, 1.0f);
+    const float *absorption = scene.material + MATERIAL_FLOATS * medium + M_ABSORPTION;
+    return make_vec3(expf(-absorption[0] * distance), expf(-absorption[1] * distance),
+                     expf(-absorption[2] * distance));
+}
+
+// The piece on the other side of a face, if its own face lies within `touch`; else -1.
+DEVICE int touching_piece(const Scene &scene, const Surface &s)
+{
+    if (s.partner < 0) return -1;
+    const Vec3 normal = slot_normal(scene.bvh, s.partner);
+    if (fabsf(dot(s.position - slot_corner(scene.bvh, s.partner, 0), normal)) > scene.touch) return -1;
+    if (fabsf(dot(normal, s.flat)) < 0.999f) return -1;
+    return scene.tag[TAG_INTS * (int64)s.partner + TAG_PIECE];
+}

@@ -1,0 +1,245 @@
+"""One frame's scene on its device: rays go in, samples and data values come out.
+
+Nothing here knows pixels' order or the film: :meth:`Scene.integrate` takes any rays with the
+number of their pixel and sample, from which all its randomness follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from vfx.device import Device
+from vfx.geometry.handoff import Array, Faces, FragmentsFrame, Solid
+from vfx.raytrace import materials
+from vfx.raytrace.boundary import Boundary, moved_boundary
+from vfx.raytrace.bvh import Bvh, build_bvh
+from vfx.raytrace.lights import Sky, panel_rows
+from vfx.raytrace.settings import AreaLight, Film, FloorLook, Light, Look, MaterialLook
+
+#: MAX_INSIDE of bvh.cuh.
+MAX_INSIDE = 4
+#: Pieces whose common faces are at most this part of lambda apart still touch.
+TOUCH = 1e-3
+#: Columns of the slots' table, as in scene.cuh.
+TAG_INTS, TAG_PARTNER = 7, 4
+TEXTURES = {"": 0, "checker": 1, "wood": 2, "concrete": 3}
+TEXTURE_IMAGE = 4
+
+
+class FloorPlane(Protocol):
+    """The floor as the sim sees it."""
+
+    @property
+    def enabled(self) -> bool:
+        """Whether there is a floor."""
+
+    @property
+    def height(self) -> float:
+        """Its y [m]."""
+
+
+@dataclass(frozen=True)
+class Rays:
+    """n rays on the device, a multiple of 8; eight in a row should run side by side."""
+
+    pixel: Any            # (n,) int32: -1 for a ray that counts for nothing
+    sample: Any           # (n,) int32
+    origin: Any           # (n, 3) float32 [m], relative to the scene's origin
+    direction: Any        # (n, 3) float32, unit
+
+
+@dataclass(frozen=True)
+class Samples:
+    """What rays bring back, on the device; scene-linear Rec. 709."""
+
+    radiance: Any         # (n, 3) float32: all light
+    diffuse: Any          # (n, 3) float32: the part from the diffuse of the first surface
+    specular: Any         # (n, 3) float32: the part that the first surface reflects
+    refraction: Any       # (n, 3) float32: the part through the first surface
+    cover: Any            # (n, 2) float32: by what is in the picture; by a shadow catcher
+    shade: Any            # (n, 2) float32: light on the first surface, as it is and unshadowed
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What does not move from frame to frame."""
+
+    light: Light
+    area_lights: Sequence[AreaLight]
+    looks: Mapping[str, Look | MaterialLook]
+    floor: FloorPlane
+    floor_look: FloorLook
+    texture: Array | None     # (h, w, 3) float32: the floor's image
+
+
+class Scene:
+    """The pieces at their places, with tree, materials and lights.
+
+    ``index_mask`` is one less than the power of two that holds all samples of a pixel.
+    """
+
+    def __init__(self, device: Device, solid: Solid, faces: Faces, fragments: FragmentsFrame,
+                 around: Surroundings, sky: Sky, film: Film, *, eye: Array, reach: float,
+                 pixel_angle: float, fade_distance: float) -> None:
+        self.device = device
+        self._sky = sky
+        self.boundary: Boundary = moved_boundary(solid, faces, fragments)
+        boundary = self.boundary
+        self.origin: Array = boundary.origin
+        self.index_mask = (1 << (film.samples - 1).bit_length()) - 1
+        triangle = device.from_host(boundary.triangle)
+        corners = np.diff(faces.start)
+        all_quads = bool(len(corners)) and int(corners.min()) == int(corners.max()) == 4
+        self.tree: Bvh = build_bvh(device, triangle, 2 if all_quads else 1,
+                                   fragment=device.from_host(boundary.piece))
+        table = materials.material_table(solid, around.looks, around.floor_look)
+        self.material_table = table
+        self._inside = device.from_host(self._pieces_around(eye - self.origin))
+        ball = np.column_stack([fragments.projectile_position - self.origin,
+                                fragments.projectile_radius]).astype(np.float32)
+        panel = panel_rows(around.area_lights, self.origin)
+        tree = self.tree
+        self._geometry = [
+            tree.node_box, tree.node_child, tree.packet, tree.slot_fragment, self._tags(),
+            *(device.from_host(array) for array in (
+                boundary.corner_normal, self._poses(fragments),
+                self._piece_materials(solid, fragments), table, ball, panel,
+                _image(around.texture)))]
+        self._energy = device.from_host(materials.lobe_albedos())
+        self._numbers = self._pack_numbers(
+            solid, around, film, reach, pixel_angle, fade_distance, len(ball), len(panel))
+
+    def first_hits(self, rays: Rays) -> tuple[Any, Any]:
+        """Return distance and slot of the first face that each ray crosses."""
+        return self.tree.first_hits(rays.origin, rays.direction, self._inside)
+
+    def integrate(self, rays: Rays) -> Samples:
+        """Return the light along rays."""
+        xp = self.device.xp
+        n = len(rays.pixel)
+        samples = Samples(*(xp.empty((n, width), xp.float32) for width in (3, 3, 3, 3, 2, 2)))
+        sky = self._sky
+        self.device.module("raytrace/integrate.cu").integrate(
+            n, self.index_mask, *self._numbers, *self._geometry, sky.image, sky.blurred,
+            sky.harmonic, sky.row_sum, sky.column_sum, self._energy, self._inside,
+            rays.pixel, rays.sample, rays.origin, rays.direction, *self.first_hits(rays),
+            samples.radiance, samples.diffuse, samples.specular, samples.refraction,
+            samples.cover, samples.shade)
+        return samples
+
+    def describe(self, rays: Rays, passes: Mapping[str, Any]) -> None:
+        """Write what rays meet first to their pixels: distance, normal, position, albedo, ids.
+
+        ``passes`` holds device arrays of all pixels, with 1, 3, 3, 3 float32 and 4 int32 each:
+        ``distance``, ``normal``, ``position``, ``albedo``, and ``identity`` (fragment, element,
+        material row, triangle).
+        """
+        self.device.module("raytrace/integrate.cu").describe(
+            len(rays.pixel), *self._numbers, *self._geometry, rays.pixel, rays.origin,
+            rays.direction, *self.first_hits(rays), passes["distance"], passes["normal"],
+            passes["position"], passes["albedo"], passes["identity"])
+
+    def _pieces_around(self, eye: Array) -> Array:
+        """Return number and indices of the pieces that a point is inside of, (5,) int32."""
+        inside = np.zeros(1 + MAX_INSIDE, np.int32)
+        corner = self.boundary.triangle
+        if not len(corner) or ((eye < corner.min(axis=(0, 1)))
+                               | (eye > corner.max(axis=(0, 1)))).any():
+            return inside
+        # Along a direction that meets no edge by chance.
+        direction = np.array([0.5163, 0.6271, 0.5834])
+        sign = self.device.xp.empty(len(corner), self.device.xp.int32)
+        self.device.module("raytrace/bvh.cu").crossing_signs(
+            len(corner), *map(float, eye), *map(float, direction),
+            self.device.from_host(corner), sign)
+        crossing = np.bincount(self.boundary.piece, self.device.to_host(sign))
+        around = np.flatnonzero(crossing > 0)[:MAX_INSIDE]
+        inside[0] = len(around)
+        inside[1:1 + len(around)] = around
+        return inside
+
+    def _tags(self) -> Any:
+        """Return (slots, 7) int32 on the device: the columns TAG_... of scene.cuh.
+
+        They stand in the order of the tree, where rays that are near one another find them.
+        """
+        b, xp = self.boundary, self.device.xp
+        row = materials.FIXED_MATERIALS + 2 * b.body + b.is_fracture
+        tag = self.device.from_host(np.column_stack(
+            [b.fragment, b.piece, b.element, row, b.partner, b.shading,
+             np.arange(len(row))]).astype(np.int32))
+        slot_triangle = self.tree.slot_triangle.reshape(-1)
+        if len(row) == 0:
+            return xp.zeros((len(slot_triangle), TAG_INTS), xp.int32)
+        # Let partners name each other's slots; -1 stays -1.
+        slot_of = xp.full(len(row) + 1, -1, xp.int32)
+        slot_of[slot_triangle] = xp.arange(len(slot_triangle), dtype=xp.int32)
+        slot_of[-1] = -1
+        tags = tag[slot_triangle]
+        tags[:, TAG_PARTNER] = slot_of[tags[:, TAG_PARTNER]]
+        return tags
+
+    def _poses(self, fragments: FragmentsFrame) -> Array:
+        """Return (pieces, 12) float32: rotation by rows, translation relative to the origin."""
+        rotation = fragments.rotation.reshape(-1, 9)
+        return np.column_stack([rotation, fragments.translation - self.origin]).astype(np.float32)
+
+    def _piece_materials(self, solid: Solid, fragments: FragmentsFrame) -> Array:
+        """Return the row of the surface of each piece, (pieces,) int32."""
+        row = np.full(len(fragments.id), materials.FIXED_MATERIALS, np.int32)
+        piece = np.searchsorted(fragments.id, fragments.fragment)
+        row[piece] = materials.FIXED_MATERIALS + 2 * solid.body
+        return row
+
+    def _pack_numbers(self, solid: Solid, around: Surroundings, film: Film, reach: float,
+                      pixel_angle: float, fade_distance: float, n_balls: int,
+                      n_panels: int) -> list[Any]:
+        """Return the kernels' numbers: (17,) int32 and (17,) float32, in their order."""
+        light, look = around.light, around.floor_look
+        toward_key = np.array(light.key_direction, float)
+        if not np.linalg.norm(toward_key) > 0.0:
+            raise ValueError("the key light's direction is zero, so it comes from nowhere; give a "
+                             "direction toward the light, or set its colour to 0")
+        toward_key /= np.linalg.norm(toward_key)
+        texture, size = TEXTURES.get(look.texture, TEXTURE_IMAGE), look.texture_size
+        if texture == 0 and look.checker > 0.0:
+            texture, size = TEXTURES["checker"], look.checker
+        image = _image(around.texture)
+        # The texture is anchored to the world, whatever the origin; keep the shift small.
+        period = _texture_period(texture, size, image)
+        shift = self.origin if period is None else np.mod(self.origin, period)
+        turn = np.deg2rad(light.environment_rotation)
+        rows = np.unique(self.boundary.body)[:, None] * 2 + materials.FIXED_MATERIALS + [0, 1]
+        touch = TOUCH * float(solid.length_scale.min()) + 4e-7 * reach
+        sky_height, sky_width = self._sky.image.shape[:2]
+        counts = [film.lighting == "path", film.occlusion, look.shadow_catcher, film.bounces,
+                  film.depth, n_balls, n_panels, around.floor.enabled and look.visible,
+                  materials.has_glass(self.material_table, rows.ravel()),
+                  any(value > 0.0 for value in light.key_color), texture, image.shape[1],
+                  image.shape[0], sky_width, sky_height, len(self._sky.column_sum),
+                  self._sky.column_sum.shape[1] - 1]
+        constants = [fade_distance, np.tan(np.deg2rad(light.key_angle)), film.clamp, *toward_key,
+                     *light.key_color, around.floor.height - self.origin[1], shift[0], shift[2],
+                     size, touch, pixel_angle, np.cos(turn), np.sin(turn)]
+        return [self.device.from_host(np.array(counts, np.int32)),
+                self.device.from_host(np.array(constants, np.float32))]
+
+
+def _texture_period(texture: int, size: float, image: Array) -> Array | None:
+    """Return after what length (3,) [m] a texture repeats along the axes, or None."""
+    if texture == TEXTURES["checker"]:
+        return np.full(3, 2.0 * size)
+    if texture == TEXTURE_IMAGE:
+        return np.array([size, 1.0, size * image.shape[0] / image.shape[1]])
+    return None
+
+
+def _image(texture: Array | None) -> Array:
+    """Return the floor's image, a white pixel where there is none."""
+    if texture is None:
+        return np.ones((1, 1, 3), np.float32)
+    return np.ascontiguousarray(texture, np.float32)

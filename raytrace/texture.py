@@ -1,0 +1,70 @@
+"""Images on the floor: read as linear Rec. 709 colour."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from vfx.geometry.handoff import Array
+from vfx.raytrace.exr import read_exr
+
+#: Textures that the kernels make themselves.
+PROCEDURAL = ("", "wood", "concrete")
+#: Pixels of the largest image taken: 16384 x 8192.
+MAX_PIXELS = 1 << 27
+
+
+def load_texture(name_or_path: str, shot_folder: Path) -> Array | None:
+    """Return the image (h, w, 3) float32 that a floor's texture names, None where it names none.
+
+    PNG and JPEG are sRGB and become linear; EXR is linear already. Raises ValueError where there
+    is no usable image.
+    """
+    if name_or_path in PROCEDURAL:
+        return None
+    path = Path(shot_folder) / name_or_path
+    if "\0" in name_or_path or not path.is_file():
+        raise ValueError(f"{str(path)!r}: there is no such image; give wood, concrete, or a PNG, "
+                         "JPEG or EXR file relative to the shot file")
+    suffix = path.suffix.lower()
+    if suffix not in (".png", ".jpg", ".jpeg", ".exr"):
+        raise ValueError(f"{path}: a texture must be a .png, .jpg or .exr file, not "
+                         f"{suffix or 'one without an ending'}; convert it to PNG")
+    image = _read_exr(path) if suffix == ".exr" else _read_picture(path)
+    if not np.isfinite(image).all() or image.min() < 0.0:
+        raise ValueError(f"{path}: the texture has values that are below 0 or not finite; a "
+                         "colour must be neither, so repair it")
+    return np.ascontiguousarray(image, np.float32)
+
+
+def _read_picture(path: Path) -> Array:
+    from PIL import Image
+
+    try:
+        with Image.open(path, formats=("PNG", "JPEG")) as image:
+            _check_size(path, image.width, image.height)
+            coded = np.asarray(image.convert("RGB"), np.float32) / np.float32(255.0)
+    except ValueError:
+        raise
+    except Exception as error:  # the library raises many kinds, SyntaxError among them
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise ValueError(f"{path}: cannot be read whole, it is truncated, damaged or no picture "
+                         f"({reason}); make or copy it again") from None
+    return np.where(coded <= 0.04045, coded / 12.92, ((coded + 0.055) / 1.055) ** 2.4)
+
+
+def _read_exr(path: Path) -> Array:
+    channels, _ = read_exr(path)
+    if not {"R", "G", "B"} <= channels.keys():
+        raise ValueError(f"{path}: the texture has no channels R, G and B (found "
+                         f"{', '.join(sorted(channels)) or 'none'}); save it as RGB")
+    image = np.stack([channels[name].astype(np.float32) for name in "RGB"], axis=-1)
+    _check_size(path, image.shape[1], image.shape[0])
+    return image
+
+
+def _check_size(path: Path, width: int, height: int) -> None:
+    if not 0 < width * height <= MAX_PIXELS:
+        raise ValueError(f"{path}: has {width} x {height} pixels; at most 16384 x 8192 are taken, "
+                         "so make it smaller")
