@@ -258,7 +258,8 @@ def _sequence_entry(sequence: Footage, frames: Sequence[int]) -> dict[str, Any]:
     return {
         "name": sequence.name,
         "pattern": f"../render/{sequence.name}.%04d.exr",
-        "compression": str(sequence.header.get("compression", "")).rpartition(".")[2],
+        "compression": str(sequence.header.get("compression", "")).rpartition(".")[2]
+        .removesuffix("_COMPRESSION"),
         "passes": passes,
         "cryptomattes": [{"key": key, "name": name} for key, name in mattes.items()],
         "files": [{"frame": frame, "file": f"{sequence.name}.{frame:04d}.exr",
