@@ -24,6 +24,7 @@ from vfx.pipeline.review import make_review
 from vfx.pipeline.run import (
     Request,
     describe,
+    finish_run,
     open_work,
     prepare,
     requested_frames,
@@ -101,7 +102,8 @@ def run(shot: Path, frames: str | None, device: str, work: Path | None, force: b
         dry_run: bool, threads: int | None) -> None:
     """Run all stages of SHOT.
 
-    A contact sheet and a movie of the frames end the run.
+    The frames are then checked for comp, as by 'vfx stage comp', and a contact sheet and a
+    movie end the run.
 
     \b
     Examples:
@@ -156,7 +158,8 @@ def new(name: str, template: str) -> None:
 
 @main.command("clean")
 @SHOT
-@click.option("--stage", "name", required=True, type=click.Choice([s.name for s in STAGES]),
+@click.option("--stage", "name", required=True,
+              type=click.Choice([*(s.name for s in STAGES), COMP_FOLDER]),
               help="The first stage whose files go; those of later stages go too.")
 @WORK
 @click.option("--dry-run", is_flag=True, help="List the files; remove nothing.")
@@ -306,6 +309,7 @@ def _run(stages: list[Stage], request: Request, dry_run: bool, *, review: bool =
             else:
                 run_job(job)
         if review and not dry_run:
+            finish_run(jobs[-1], progress, stop)
             progress.log_to(jobs[-1].work.folder, "review")
             for line in make_review(jobs[-1].work):
                 progress.say(line)

@@ -35,7 +35,7 @@ from vfx.pipeline.progress import Progress, StopSignals
 from vfx.pipeline.quantities import as_size
 from vfx.pipeline.shot import Shot, load_shot
 from vfx.pipeline.stage_align import damaged_lineage, follow_lineage
-from vfx.pipeline.stage_comp import make_handoff
+from vfx.pipeline.stage_comp import comp_state, make_handoff
 from vfx.pipeline.stage_sim import doomed_files
 from vfx.pipeline.stages import STAGES, Stage
 from vfx.pipeline.work import Work
@@ -189,8 +189,21 @@ def run_comp(request: Request, progress: Progress, stop: StopSignals) -> None:
     work = open_work(request)
     frames = requested_frames(request, work.shot)
     check_folder(work.folder, 0)
-    words = ["vfx", "stage", "render", str(work.shot.path), "--frames", "{frames}",
-             *request.arguments()]
+    _hand_over(work, frames, request.arguments(), progress, stop)
+
+
+def finish_run(job: Job, progress: Progress, stop: StopSignals) -> None:
+    """Hand the frames of a rendering over to comp, unless that is up to date."""
+    if not job.force and comp_state(job.work, job.frames) is State.DONE:
+        progress.log_to(job.work.folder, "comp")
+        progress.say(f"comp: {frames_text(job.frames)} checked before and unchanged")
+    else:
+        _hand_over(job.work, job.frames, job.arguments, progress, stop)
+
+
+def _hand_over(work: Work, frames: Sequence[int], arguments: tuple[str, ...],
+               progress: Progress, stop: StopSignals) -> None:
+    words = ["vfx", "stage", "render", str(work.shot.path), "--frames", "{frames}", *arguments]
 
     def report(frame: int, fraction: float) -> None:
         stop.check()
