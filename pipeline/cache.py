@@ -39,6 +39,7 @@ _PREFIX = ".tmp-"
 _TEMPORARY = re.compile(re.escape(_PREFIX) + r"([A-Za-z0-9_]+)-(\d+)-[0-9a-f]{8}-.+")
 _FRESH_SECONDS = 24 * 3600.0
 _CHUNK = 1 << 20
+_POLL_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
@@ -131,20 +132,27 @@ def is_intact(path: Path, published: Published) -> bool:
 
 
 @contextlib.contextmanager
-def locked(path: Path, busy: str | None = None) -> Iterator[None]:
+def locked(path: Path, busy: str | None = None,
+           poll: Callable[[], None] | None = None) -> Iterator[None]:
     """Hold an exclusive lock on the file ``path``.
 
     Waits for the lock, or, if ``busy`` is given, raises MissingInput with that sentence when
-    another process has it. The system drops the lock of a process that dies.
+    another process has it. While it waits it calls ``poll``, if given, which may raise. The
+    system drops the lock of a process that dies.
     """
     with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | (fcntl.LOCK_NB if busy else 0))
-        except BlockingIOError:
-            raise MissingInput(busy or "locked") from None
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | (fcntl.LOCK_NB if busy or poll else 0))
+                break
+            except BlockingIOError:
+                if poll is None:
+                    raise MissingInput(busy or "locked") from None
+                poll()
+                time.sleep(_POLL_SECONDS)
         yield
     finally:
         os.close(handle)

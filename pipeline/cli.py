@@ -2,94 +2,39 @@
 
 from __future__ import annotations
 
-import functools
-import os
-import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 
 from vfx.pipeline import doctor as doctor_report
-from vfx.pipeline.errors import PipelineError
+from vfx.pipeline.cli_handoff import add_handoff_commands
+from vfx.pipeline.cli_options import (
+    SHOT,
+    WORK,
+    check_device_name,
+    check_thread_count,
+    ends_in_sentences,
+    run_options,
+)
+from vfx.pipeline.frames import frames_text
 from vfx.pipeline.progress import Progress, StopSignals
 from vfx.pipeline.report import check_report, clean, status_table
 from vfx.pipeline.review import make_review
-from vfx.pipeline.run import Request, describe, open_work, prepare, run_job
+from vfx.pipeline.run import (
+    Request,
+    describe,
+    finish_run,
+    open_work,
+    prepare,
+    requested_frames,
+    run_comp,
+    run_job,
+    run_lineage,
+)
+from vfx.pipeline.stage_comp import FOLDER as COMP_FOLDER
 from vfx.pipeline.stages import STAGE, STAGES, Stage
 from vfx.pipeline.templates import list_templates, write_asset, write_new_shot
-
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-def ends_in_sentences(command: Command) -> Command:
-    """Print what went wrong without a traceback (VFX_DEBUG=1 shows it) and set the exit code."""
-    @functools.wraps(command)
-    def wrapped(*args: Any, **kwargs: Any) -> None:
-        try:
-            command(*args, **kwargs)
-        except PipelineError as error:
-            if os.environ.get("VFX_DEBUG"):
-                raise
-            click.echo(str(error), err=True)
-            sys.exit(error.exit_code)
-        except KeyboardInterrupt:
-            click.echo("stopped; finished files are kept", err=True)
-            sys.exit(130)
-        except (click.ClickException, click.exceptions.Exit, BrokenPipeError):
-            raise
-        except Exception as error:
-            if os.environ.get("VFX_DEBUG"):
-                raise
-            click.echo(f"vfx failed: {type(error).__name__}: {error} (this is a fault of the "
-                       "program; VFX_DEBUG=1 shows where)", err=True)
-            sys.exit(1)
-    return wrapped  # type: ignore[return-value]
-
-
-def check_device_name(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """Refuse words that name no device."""
-    if not re.fullmatch(r"auto|cpu|guard|cuda(:\d{1,3})?", value):
-        raise click.BadParameter(f"{value!r}; use auto, cpu, guard or cuda:N")
-    return value
-
-
-def check_thread_count(
-    context: click.Context, parameter: click.Parameter, value: str | None
-) -> int | None:
-    """Return a number of threads; refuse what is none."""
-    if value is None:
-        return None
-    if not re.fullmatch(r"\d{1,4}", value, re.ASCII) or int(value) == 0:
-        raise click.BadParameter(f"{value!r}; give a whole number from 1 to 9999, or leave it out "
-                                 "for all cores")
-    return int(value)
-
-
-SHOT = click.argument("shot", type=click.Path(path_type=Path))
-WORK = click.option("--work", type=click.Path(path_type=Path), metavar="DIR",
-                    help="Work folder; by default work/<shot name>.")
-
-
-def run_options(command: Command) -> Command:
-    """Add the options of commands that run stages."""
-    options = (
-        click.option("--frames", metavar="F", help="Frames like 1001-1010 or 1001-1100x2,1120; "
-                     "by default all. sim always runs through the last of them."),
-        click.option("--device", default="auto", show_default=True, callback=check_device_name,
-                     metavar="auto|cpu|guard|cuda:N",
-                     help="Where the kernels run; guard is the CPU, refusing what a GPU would."),
-        WORK,
-        click.option("--force", is_flag=True, help="Make results again though they are done."),
-        click.option("--dry-run", is_flag=True, help="Show what would be done; write nothing."),
-        click.option("--threads", callback=check_thread_count, metavar="N",
-                     help="CPU threads; by default all cores. Results do not depend on it."),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -117,23 +62,36 @@ def main() -> None:
 
 
 @main.command()
-@click.argument("name", type=click.Choice([stage.name for stage in STAGES]), metavar="STAGE")
+@click.argument("name", type=click.Choice(
+    ["geometry", "sim", "lineage", "align", "render", "comp"]), metavar="STAGE")
 @SHOT
 @run_options
+@click.option("--wait", is_flag=True, help="If another process simulates this shot already, wait "
+              "for it instead of ending with 3.")
 @ends_in_sentences
 def stage(name: str, shot: Path, frames: str | None, device: str, work: Path | None, force: bool,
-          dry_run: bool, threads: int | None) -> None:
+          dry_run: bool, threads: int | None, wait: bool) -> None:
     """Run one stage of SHOT.
 
-    The stages are geometry, sim, align and render, in this order.
+    The stages are geometry, sim, align, render and comp, in this order. comp reads every pixel
+    of the frames, names those that are no good, and writes what the next desk needs: a
+    manifest, checksums, and scripts for Nuke and Blender. lineage is the part of align that
+    follows which piece broke off which; a farm runs it once before align is shared out.
 
     \b
     Examples:
       vfx stage geometry shots/glass.toml
       vfx stage sim shots/glass.toml --frames 1001-1010    up to frame 1010; resumes
       vfx stage render shots/glass.toml --frames 1005 --force
+      vfx stage comp shots/glass.toml
     """
-    _run([STAGE[name]], Request(shot, frames, device, work, force, threads), dry_run)
+    request = Request(shot, frames, device, work, force, threads, wait)
+    if name == "comp":
+        _comp(request, dry_run)
+    elif name == "lineage":
+        _lineage(request, dry_run)
+    else:
+        _run([STAGE[name]], request, dry_run)
 
 
 @main.command()
@@ -144,7 +102,8 @@ def run(shot: Path, frames: str | None, device: str, work: Path | None, force: b
         dry_run: bool, threads: int | None) -> None:
     """Run all stages of SHOT.
 
-    A contact sheet and a movie of the frames end the run.
+    The frames are then checked for comp, as by 'vfx stage comp', and a contact sheet and a
+    movie end the run.
 
     \b
     Examples:
@@ -216,7 +175,8 @@ def asset(name: str, file: Path) -> None:
 
 @main.command("clean")
 @SHOT
-@click.option("--stage", "name", required=True, type=click.Choice([s.name for s in STAGES]),
+@click.option("--stage", "name", required=True,
+              type=click.Choice([*(s.name for s in STAGES), COMP_FOLDER]),
               help="The first stage whose files go; those of later stages go too.")
 @WORK
 @click.option("--dry-run", is_flag=True, help="List the files; remove nothing.")
@@ -336,6 +296,25 @@ def bench_validate(names: tuple[str, ...], plots: Path | None, json_file: Path |
         sys.exit(1)
 
 
+def _comp(request: Request, dry_run: bool) -> None:
+    if dry_run:
+        work = open_work(request)
+        click.echo(f"comp: would read {frames_text(requested_frames(request, work.shot))} and "
+                   f"write into {work.folder / COMP_FOLDER}")
+        return
+    with StopSignals().caught() as stop:
+        run_comp(request, Progress(), stop)
+
+
+def _lineage(request: Request, dry_run: bool) -> None:
+    with StopSignals().caught() as stop:
+        job, = prepare(request, [STAGE["align"]], Progress(), stop)
+        if dry_run:
+            click.echo(f"lineage: would follow the pieces through frame {job.frames[-1]}")
+        else:
+            run_lineage(job)
+
+
 def _run(stages: list[Stage], request: Request, dry_run: bool, *, review: bool = False) -> None:
     progress = Progress()
     with StopSignals().caught() as stop:
@@ -347,5 +326,10 @@ def _run(stages: list[Stage], request: Request, dry_run: bool, *, review: bool =
             else:
                 run_job(job)
         if review and not dry_run:
+            finish_run(jobs[-1], progress, stop)
+            progress.log_to(jobs[-1].work.folder, "review")
             for line in make_review(jobs[-1].work):
                 progress.say(line)
+
+
+add_handoff_commands(main)

@@ -35,6 +35,7 @@ class Job:
     progress: Progress
     stop: StopSignals
     arguments: tuple[str, ...] = ()
+    wait: bool = False               # for another process that makes the same, or refuse
 
     @property
     def shot(self) -> Shot:

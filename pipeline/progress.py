@@ -1,19 +1,24 @@
 """What a run tells while it runs: bars on a terminal, flushed lines in a log; and its stopping.
 
 Lines read ``sim 1003: 42% done, 312 steps/s, …, 0:03:12 left``; farm managers look for
-``42% done``. Under OpenJD a line ``openjd_progress: 42`` goes with each.
+``42% done``. Under OpenJD a line ``openjd_progress: 42`` goes with each. The same lines go,
+with the time, the host and the process, to a log a stage in the work folder.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import socket
 import sys
 import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from tqdm import tqdm
 
@@ -24,6 +29,9 @@ _LINE_SECONDS = 10.0                 # between lines while the percentage rises
 _LINE_PERCENT = 10                   # or when it rose by this, however soon
 _IDLE_SECONDS = 60.0                 # between lines while it does not rise
 _PACE_SECONDS = 30.0                 # the pace is that of so long a time
+
+LOG_FOLDER = "logs"
+TIMINGS_FILE = "timings.jsonl"
 
 
 class Pace:
@@ -60,6 +68,35 @@ class Progress:
         self._pace = Pace()
         self._last_time = 0.0
         self._last_percent = -1
+        self._logs: Path | None = None
+        self._log_name = ""
+
+    def log_to(self, work_folder: Path, name: str) -> None:
+        """Keep what is told from now on in the log ``name`` of a work folder."""
+        self._logs = work_folder / LOG_FOLDER
+        self._log_name = name
+
+    def log(self, text: str) -> None:
+        """Add to the present log; a log that cannot be written stops nothing."""
+        now = time.strftime("%Y-%m-%dT%H:%M:%S%z")
+        head = f"{now} {socket.gethostname()}[{os.getpid()}] "
+        self._append(f"{self._log_name}.log",
+                     "".join(f"{head}{line}\n" for line in text.splitlines()))
+
+    def note_timing(self, **facts: Any) -> None:
+        """Add a line of JSON to the timings of the shot."""
+        self._append(TIMINGS_FILE, json.dumps(facts) + "\n")
+
+    def _append(self, name: str, text: str) -> None:
+        if self._logs is None:
+            return
+        try:
+            self._logs.mkdir(parents=True, exist_ok=True)
+            # One write at the end of the file: lines of several tasks do not mix.
+            with open(self._logs / name, "ab", buffering=0) as file:
+                file.write(text.encode())
+        except OSError:
+            self._logs = None
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
@@ -92,7 +129,6 @@ class Progress:
             self._bar.bar_format = _bar_format(", ".join(words))
             self._bar.set_description_str(place, refresh=False)
             self._bar.update(100.0 * fraction - self._bar.n)
-            return
         percent = int(100.0 * fraction)
         now = time.monotonic()
         waited, rose = now - self._last_time, percent - self._last_percent
@@ -100,7 +136,11 @@ class Progress:
                 or (waited >= _IDLE_SECONDS and percent < 100)):
             return
         self._last_time, self._last_percent = now, percent
-        print(", ".join([f"{place}: {percent}% done", *words]), flush=True)
+        line = ", ".join([f"{place}: {percent}% done", *words])
+        self.log(line)
+        if self._bar is not None:
+            return
+        print(line, flush=True)
         if self._openjd:
             print(f"openjd_progress: {percent}", flush=True)
 
@@ -112,6 +152,7 @@ class Progress:
 
     def say(self, text: str) -> None:
         """Print a line about the run, above any bar."""
+        self.log(text)
         if self._quiet:
             return
         if self._bar is not None:

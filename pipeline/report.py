@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from vfx.pipeline import checkpoint, diagnostics, manifest, stage_align, stage_sim
@@ -24,6 +25,8 @@ from vfx.pipeline.quantities import as_clock, as_count, as_size
 from vfx.pipeline.review import FOLDER as REVIEW_FOLDER
 from vfx.pipeline.run import damaged_aids
 from vfx.pipeline.shot import Shot
+from vfx.pipeline.stage_comp import CHECKSUM_FILE, HANDOFF_FILE, comp_state
+from vfx.pipeline.stage_comp import FOLDER as COMP_FOLDER
 from vfx.pipeline.stages import STAGES, Stage, following
 from vfx.pipeline.work import Work
 from vfx.sim.plan import Plan
@@ -33,23 +36,46 @@ _OWN_FILES = {
     stage_align.LINEAGE_FILE, stage_sim.PLOT_FILE, diagnostics.FILE_NAME, *checkpoint.FILES,
 }
 
+_MAP_WIDTH = 100
+_SIGNS = {State.DONE: "#", State.MISSING: ".", State.STALE: "~", State.DAMAGED: "!"}
+
 
 def status_table(work: Work) -> list[str]:
     """Return which frames of which stage are done, stale, damaged or missing."""
+    states = {stage: work.states(stage, work.shot.frames) for stage in STAGES}
     rows = [["stage", *(state.value for state in State)]]
-    for stage in STAGES:
-        states = work.states(stage, work.shot.frames)
+    for stage, found in states.items():
         cells = []
         for state in State:
-            frames = [frame for frame, found in states.items() if found is state]
+            frames = [frame for frame, each in found.items() if each is state]
             whole = format_frames(frames) if stage.is_per_frame else stage.gives
             cells.append(whole if frames else "-")
         rows.append([stage.name, *cells])
+    handoff = comp_state(work, work.shot.frames)
+    rows.append(["comp", *("hand-off" if state is handoff else "-" for state in State)])
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
              for row in rows]
     return [f"{work.shot.path}, frames {work.shot.first_frame}-{work.shot.last_frame}, "
-            f"in {work.folder}", *lines, *_faults(work)]
+            f"in {work.folder}", *lines, "", *_frame_map(work.shot, states), *_faults(work)]
+
+
+def _frame_map(shot: Shot, states: Mapping[Stage, Mapping[int, State]]) -> list[str]:
+    """Return stages x frames, a sign a frame, or the worst of several where there are many."""
+    share = -(-len(shot.frames) // _MAP_WIDTH)
+    groups = [shot.frames[i:i + share] for i in range(0, len(shot.frames), share)]
+    ruler = ""
+    for i in range(0, len(groups), 10):
+        ruler = ruler.ljust(i) + (str(groups[i][0]) if i + 4 <= len(groups) or not i else "")
+    lines = [f"{'frames':10s}{ruler}"]
+    for stage, found in states.items():
+        if stage.is_per_frame:
+            signs = (max((found[frame] for frame in group), key=list(_SIGNS).index)
+                     for group in groups)
+            lines.append(f"{stage.name:10s}" + "".join(_SIGNS[state] for state in signs))
+    each = f", the worst of {share} frames" if share > 1 else ""
+    return [*lines, f"{'':10s}" + "  ".join(f"{sign} {state.value}"
+                                          for state, sign in _SIGNS.items()) + each]
 
 
 def _faults(work: Work) -> list[str]:
@@ -172,7 +198,7 @@ def clean(work: Work, stage_name: str, *, dry_run: bool) -> list[Path]:
     Only files that the pipeline itself writes are touched; a folder goes when it is empty.
     """
     removed: list[Path] = []
-    for stage in following(stage_name):
+    for stage in following(stage_name) if stage_name != COMP_FOLDER else ():
         folder = work.folder_of(stage)
         if not folder.is_dir():
             continue
@@ -182,6 +208,12 @@ def clean(work: Work, stage_name: str, *, dry_run: bool) -> list[Path]:
                 removed += _remove(folder, stage, dry_run)
         else:
             removed += _remove(folder, stage, dry_run)
+    comp = work.folder / COMP_FOLDER
+    if comp.is_dir():
+        names = {HANDOFF_FILE, CHECKSUM_FILE, f"{work.shot.name}.nk",
+                 f"{work.shot.name}_blender.py"}
+        removed += _unlink([path for path in comp.iterdir() if path.name in names], dry_run)
+        _remove_if_empty(comp, dry_run)
     review = work.folder / REVIEW_FOLDER
     if review.is_dir():
         names = {manifest.FILE_NAME, manifest.LOCK_NAME, f"{work.shot.name}.png",

@@ -6,14 +6,19 @@ physics, the environment, the disk and the upstream results have all been found 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+import socket
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vfx.pipeline.cache import remove_leftovers
 from vfx.pipeline.checkpoint import damaged_checkpoints
-from vfx.pipeline.errors import FrameFailed, MissingInput, PipelineError, ShotError
+from vfx.pipeline.errors import FrameFailed, MissingInput, PipelineError, ShotError, Stopped
 from vfx.pipeline.frames import format_frames, frames_text, select_frames
 from vfx.pipeline.job import Job, default_work_folder
 from vfx.pipeline.manifest import State
@@ -30,7 +35,8 @@ from vfx.pipeline.physics import (
 from vfx.pipeline.progress import Progress, StopSignals
 from vfx.pipeline.quantities import as_size
 from vfx.pipeline.shot import Shot, load_shot
-from vfx.pipeline.stage_align import damaged_lineage
+from vfx.pipeline.stage_align import damaged_lineage, follow_lineage
+from vfx.pipeline.stage_comp import comp_state, make_handoff
 from vfx.pipeline.stage_sim import doomed_files
 from vfx.pipeline.stages import STAGES, Stage
 from vfx.pipeline.work import Work
@@ -49,6 +55,7 @@ class Request:
     work: Path | None = None
     force: bool = False
     threads: int | None = None
+    wait: bool = False
 
     def arguments(self) -> tuple[str, ...]:
         """Return the options that a command shown to the user must repeat."""
@@ -68,21 +75,42 @@ def open_work(request: Request) -> Work:
     return Work(shot, request.work or default_work_folder(shot.name))
 
 
+def requested_frames(request: Request, shot: Shot) -> list[int]:
+    """Return the frames of a request, ascending; raise ShotError if the shot has not all."""
+    if request.frames is None:
+        return list(shot.frames)
+    try:
+        return select_frames(request.frames, shot.first_frame, shot.last_frame)
+    except ShotError as error:
+        raise ShotError(f"{shot.path}: --frames: {error}") from None
+
+
+def check_request(work: Work) -> None:
+    """Refuse a shot that cannot run, or a work folder that cannot be written.
+
+    The memory is that of the workers, so any amount will do here.
+    """
+    shot = work.shot
+    check_physics(shot, sys.maxsize)
+    check_floor(shot)
+    work.densities()
+    work.environment()
+    check_folder(work.folder, sum(
+        disk_needs(shot, stage.name, n) for stage in STAGES
+        if (n := sum(state is not State.DONE
+                     for state in work.states(stage, shot.frames).values()))))
+
+
 def prepare(request: Request, stages: Sequence[Stage], progress: Progress,
             stop: StopSignals) -> list[Job]:
     """Return the jobs of a request, one a stage, having checked all they need."""
     work = open_work(request)
     shot = work.shot
-    frames = list(shot.frames)
-    if request.frames is not None:
-        try:
-            frames = select_frames(request.frames, shot.first_frame, shot.last_frame)
-        except ShotError as error:
-            raise ShotError(f"{shot.path}: --frames: {error}") from None
+    frames = requested_frames(request, shot)
     device = open_device(request)
     _check_inputs(work, stages, device)
     jobs = [Job(stage, work, device, list(frames), request.force, progress, stop,
-                request.arguments()) for stage in stages]
+                request.arguments(), request.wait) for stage in stages]
     check_folder(work.folder, sum(
         disk_needs(shot, job.stage.name, _count_missing(job)) for job in jobs
         if _count_missing(job)))
@@ -94,6 +122,7 @@ def prepare(request: Request, stages: Sequence[Stage], progress: Progress,
 def run_job(job: Job) -> None:
     """Run one stage; every failure ends in a sentence with the command that tries again."""
     name = job.stage.name
+    job.progress.log_to(job.work.folder, name)
     removed = remove_leftovers(job.work.folder_of(job.stage))
     if removed:
         job.progress.say(f"{name}: removed {len(removed)} unfinished file(s) of a killed run")
@@ -107,7 +136,7 @@ def run_job(job: Job) -> None:
     if not n_missing and not job.force and not damaged_aids(job.work, job.stage):
         job.progress.say(f"{name}: {_frames_text(job, job.frames)} up to date")
         return
-    with job.progress.stage(name):
+    with job.progress.stage(name), _timed(job, n_missing):
         try:
             job.stage.run(job)
         except PipelineError:
@@ -120,6 +149,73 @@ def run_job(job: Job) -> None:
                               f"run again with:\n  {_again(job)}") from error
     job.progress.say(f"{name}: {_frames_text(job, job.frames)} done, in "
                      f"{job.work.folder_of(job.stage)}")
+
+
+@contextmanager
+def _timed(job: Job, n_frames: int) -> Iterator[None]:
+    """Note in the logs how the block began and ended, and how long it took."""
+    begun, clock = time.strftime("%Y-%m-%dT%H:%M:%S%z"), time.monotonic()
+    job.progress.log(f"begins: {_again(job)} on {job.device.description}, "
+                     f"{job.device.threads} threads")
+    outcome = "failed"
+    try:
+        yield
+        outcome = "done"
+    except PipelineError as error:
+        outcome = "stopped" if isinstance(error, Stopped) else "failed"
+        job.progress.log(str(error))
+        raise
+    finally:
+        job.progress.note_timing(
+            stage=job.stage.name, begun=begun, seconds=round(time.monotonic() - clock, 3),
+            made=n_frames, frames=format_frames(job.frames), outcome=outcome,
+            device=job.device.description, threads=job.device.threads,
+            host=socket.gethostname())
+
+
+def run_lineage(job: Job) -> None:
+    """Follow the pieces through the frames of an align job, without aligning any."""
+    job.progress.log_to(job.work.folder, "lineage")
+    job.work.refresh()
+    if (sentence := job.missing_inputs()) is not None:
+        raise MissingInput(sentence)
+    with job.progress.stage("lineage"):
+        follow_lineage(job)
+    job.progress.say(f"lineage: through frame {job.frames[-1]} done, in "
+                     f"{job.work.folder_of(job.stage)}")
+
+
+def run_comp(request: Request, progress: Progress, stop: StopSignals) -> None:
+    """Verify the frames of a request and write what goes with them to comp."""
+    work = open_work(request)
+    frames = requested_frames(request, work.shot)
+    check_folder(work.folder, 0)
+    _hand_over(work, frames, request.arguments(), progress, stop)
+
+
+def finish_run(job: Job, progress: Progress, stop: StopSignals) -> None:
+    """Hand the frames of a rendering over to comp, unless that is up to date."""
+    if not job.force and comp_state(job.work, job.frames) is State.DONE:
+        progress.log_to(job.work.folder, "comp")
+        progress.say(f"comp: {frames_text(job.frames)} checked before and unchanged")
+    else:
+        _hand_over(job.work, job.frames, job.arguments, progress, stop)
+
+
+def _hand_over(work: Work, frames: Sequence[int], arguments: tuple[str, ...],
+               progress: Progress, stop: StopSignals) -> None:
+    words = ["vfx", "stage", "render", str(work.shot.path), "--frames", "{frames}", *arguments]
+
+    def report(frame: int, fraction: float) -> None:
+        stop.check()
+        progress.update(frame, fraction)
+
+    progress.log_to(work.folder, "comp")
+    with progress.stage("comp"):
+        written = make_handoff(work, frames, shlex.join(words).replace("'{frames}'", "{frames}"),
+                               report)
+    progress.say(f"comp: {frames_text(frames)} read whole and good; wrote "
+                 + ", ".join(path.name for path in written) + f" in {written[0].parent}")
 
 
 def damaged_aids(work: Work, stage: Stage) -> list[Path]:

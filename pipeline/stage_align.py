@@ -50,6 +50,19 @@ def align_fragments(job: Job) -> None:
     job.finish(failures)
 
 
+def follow_lineage(job: Job) -> None:
+    """Publish the lineage through the job's last frame, and no frame.
+
+    A farm runs this once before it shares the frames of align out.
+    """
+    from vfx.geometry.handoff import Solid
+
+    job.progress.update(None, 0.0)
+    solid = Solid.from_arrays(job.read("geometry", job.shot.first_frame))
+    _lineage_through(job, solid, job.frames[-1])
+    job.progress.update(None, 1.0)
+
+
 def _lineage_through(job: Job, solid: Solid, last: int) -> Lineage:
     """Return the lineage of all frames up to ``last``, published so that others find it.
 

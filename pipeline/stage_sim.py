@@ -36,7 +36,7 @@ def simulate(job: Job) -> None:
     """Simulate through the last of the job's frames, from a checkpoint if there is one."""
     folder = job.work.folder_of(job.stage)
     busy = f"{folder}: another process is simulating this shot there; wait until it has ended"
-    with locked(folder / LOCK_FILE, busy):
+    with locked(folder / LOCK_FILE, busy, job.stop.check if job.wait else None):
         job.work.refresh()
         _drop_stale(job)
         job.frames = [frame for frame in job.shot.frames if frame <= job.frames[-1]]

@@ -28,7 +28,7 @@ def everything_from(stage: str) -> dict[str, list[int]]:
 
 def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes()
-            for path in sorted(folder.rglob("*")) if path.is_file()}
+            for path in sorted(folder.rglob("*")) if path.is_file() and "logs" not in path.parts}
 
 
 def test_a_second_run_makes_nothing(shot_file: Path, vfx) -> None:
@@ -62,7 +62,7 @@ def test_a_change_remakes_exactly_what_follows_from_it(
     made()
     assert old in SHOT
     shot_file.write_text(SHOT.replace(old, new))
-    rows = vfx("status", shot_file).output.splitlines()[2:]
+    rows = vfx("status", shot_file).output.splitlines()[2:6]
     order = ["geometry", "sim", "align", "render"]
     for name, row in zip(order, rows, strict=True):
         is_stale = row.split()[2] != "-"
@@ -297,3 +297,26 @@ def test_clean_removes_a_stage_and_what_follows_but_nothing_else(shot_file: Path
     assert {name for name in left if name.startswith("render")} == {"render/notes.txt"}
     assert vfx("run", shot_file).exit_code == 0
     assert made() == everything_from("align")
+
+
+def test_status_shows_stages_by_frames(shot_file: Path, vfx) -> None:
+    vfx("run", shot_file)
+    Path("work/plate/render/plate.1002.exr").unlink()
+    path = Path("work/plate/render/plate.1005.exr")
+    path.write_bytes(path.read_bytes()[:-9])
+    shot_file.write_text(SHOT.replace("1001-1006", "1001-1008"))
+    lines = vfx("status", shot_file).output.splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("frames "))
+    assert [line.split()[1] for line in lines[start:start + 4]] == [
+        "1001", "######..", "######..", "#.##!#.."]
+    assert lines[6].split() == ["comp", "-", "hand-off", "-", "-"]
+    shot_file.write_text(SHOT.replace("1001-1006", "1001-1450"))
+    lines = vfx("status", shot_file).output.splitlines()
+    assert len(lines[start]) <= 110 and "the worst of 5 frames" in lines[start + 4]
+
+
+def test_clean_of_comp_leaves_the_frames(shot_file: Path, vfx) -> None:
+    vfx("run", shot_file)
+    assert vfx("clean", shot_file, "--stage", "comp").exit_code == 0
+    assert not Path("work/plate/comp").exists() and not Path("work/plate/review").exists()
+    assert len(list(Path("work/plate/render").glob("*.exr"))) == 6

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import pty
 import re
@@ -10,6 +11,7 @@ import struct
 import subprocess
 import sys
 import termios
+from pathlib import Path
 
 import pytest
 
@@ -119,3 +121,26 @@ def test_a_terminal_shows_a_bar_and_one_without_size_lines(
     os.close(theirs)
     assert re.search(wanted, os.read(ours, 65536).decode())
     os.close(ours)
+
+
+def test_every_stage_keeps_a_log_with_times_and_a_row_of_timings(shot_file: Path, vfx) -> None:
+    vfx("run", shot_file)
+    vfx("run", shot_file)
+    logs = Path("work/plate/logs")
+    for stage in ("geometry", "sim", "align", "render"):
+        lines = (logs / f"{stage}.log").read_text().splitlines()
+        assert all(re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d{4} \S+\[\d+\] ", line)
+                   for line in lines)
+        assert f"begins: vfx stage {stage}" in lines[0]
+        assert "up to date" in lines[-1]
+    rows = [json.loads(line) for line in (logs / "timings.jsonl").read_text().splitlines()]
+    assert [(row["stage"], row["made"], row["outcome"]) for row in rows] == [
+        ("geometry", 1, "done"), ("sim", 6, "done"), ("align", 6, "done"), ("render", 6, "done")]
+
+
+def test_a_failure_is_in_the_log(shot_file: Path, vfx) -> None:
+    shot_file.write_text(shot_file.read_text().replace("exposure = 0.0", "exposure = -9.0"))
+    assert vfx("run", shot_file).exit_code == 1
+    assert "render 1003: RuntimeError" in Path("work/plate/logs/render.log").read_text()
+    row = Path("work/plate/logs/timings.jsonl").read_text().splitlines()[-1]
+    assert json.loads(row)["outcome"] == "failed"

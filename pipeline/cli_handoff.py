@@ -1,0 +1,78 @@
+"""The commands that take a shot to others: submit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from vfx.pipeline.cli_options import (
+    SHOT,
+    WORK,
+    check_device_name,
+    check_thread_count,
+    ends_in_sentences,
+)
+from vfx.pipeline.farm.graph import DEFAULT_CHUNK
+from vfx.pipeline.farm.submit import FARMS, FarmRequest, plan_submission, preview
+from vfx.pipeline.farm.submit import submit as start_submission
+from vfx.pipeline.progress import Progress, StopSignals
+from vfx.pipeline.run import Request
+
+FRAMES = click.option("--frames", metavar="F", help="Frames like 1001-1010 or 1001-1100x2,1120; "
+                      "by default all.")
+
+
+@click.command()
+@SHOT
+@click.option("--farm", required=True, type=click.Choice(FARMS),
+              help="Where to run; local is a pool of tasks on this machine.")
+@click.option("--chunk", type=click.IntRange(1, 100_000), default=DEFAULT_CHUNK,
+              show_default=True, metavar="N", help="Frames of a task of align and render.")
+@FRAMES
+@click.option("--at-once", type=click.IntRange(1, 100_000), metavar="N",
+              help="At most so many tasks of a job at once; by default what the farm allows, "
+              "locally what fills the cores.")
+@click.option("--device", default="auto", show_default=True, callback=check_device_name,
+              metavar="auto|cpu|guard|cuda:N", help="Device of the workers.")
+@click.option("--threads", callback=check_thread_count, metavar="N",
+              help="CPU threads of a task; by default whole machines for sim and render.")
+@WORK
+@click.option("--farm-option", multiple=True, metavar="WORD",
+              help="A word for the farm's own submit command, as often as needed, e.g. "
+              "--farm-option=--partition=render.")
+@click.option("--force", is_flag=True, help="Make results again though they are done.")
+@click.option("--no-start", is_flag=True, help="Write the farm's files; start nothing.")
+@click.option("--dry-run", is_flag=True,
+              help="Show every task and command; write and start nothing.")
+@ends_in_sentences
+def submit(shot: Path, farm: str, chunk: int, frames: str | None, at_once: int | None,
+           device: str, threads: int | None, work: Path | None, farm_option: tuple[str, ...],
+           force: bool, no_start: bool, dry_run: bool) -> None:
+    """Run SHOT on a farm.
+
+    The stages become jobs that wait for each other: geometry, sim, lineage, align and render in
+    chunks of frames, comp. What is done already is left out. A task that was killed, or whose
+    machine died, can be started again anywhere: it makes only what is missing. The work folder
+    must be one that all machines see.
+
+    \b
+    Examples:
+      vfx submit shots/glass.toml --farm slurm --chunk 2 --threads 8
+      vfx submit shots/glass.toml --farm slurm --farm-option=--partition=gpu --device cuda:0
+      vfx submit shots/glass.toml --farm local --at-once 2
+      vfx submit shots/glass.toml --farm openjd --frames 1001-1010 --dry-run
+    """
+    request = Request(shot, frames, device, work, force, threads)
+    submission = plan_submission(request, FarmRequest(farm, chunk, at_once, farm_option))
+    if dry_run:
+        click.echo("\n".join(preview(submission, farm)))
+        return
+    with StopSignals().caught() as stop:
+        start_submission(submission, farm, Progress(), stop, no_start=no_start)
+
+
+def add_handoff_commands(main: click.Group) -> None:
+    """Add the commands of this module to the command line."""
+    for command in (submit,):
+        main.add_command(command)

@@ -1,0 +1,85 @@
+"""What the commands have in common: options, and how they end when something goes wrong."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from vfx.pipeline.errors import PipelineError
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def ends_in_sentences(command: Command) -> Command:
+    """Print what went wrong without a traceback (VFX_DEBUG=1 shows it) and set the exit code."""
+    @functools.wraps(command)
+    def wrapped(*args: Any, **kwargs: Any) -> None:
+        try:
+            command(*args, **kwargs)
+        except PipelineError as error:
+            if os.environ.get("VFX_DEBUG"):
+                raise
+            click.echo(str(error), err=True)
+            sys.exit(error.exit_code)
+        except KeyboardInterrupt:
+            click.echo("stopped; finished files are kept", err=True)
+            sys.exit(130)
+        except (click.ClickException, click.exceptions.Exit, BrokenPipeError):
+            raise
+        except Exception as error:
+            if os.environ.get("VFX_DEBUG"):
+                raise
+            click.echo(f"vfx failed: {type(error).__name__}: {error} (this is a fault of the "
+                       "program; VFX_DEBUG=1 shows where)", err=True)
+            sys.exit(1)
+    return wrapped  # type: ignore[return-value]
+
+
+def check_device_name(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """Refuse words that name no device."""
+    if not re.fullmatch(r"auto|cpu|guard|cuda(:\d{1,3})?", value):
+        raise click.BadParameter(f"{value!r}; use auto, cpu, guard or cuda:N")
+    return value
+
+
+def check_thread_count(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> int | None:
+    """Return a number of threads; refuse what is none."""
+    if value is None:
+        return None
+    if not re.fullmatch(r"\d{1,4}", value, re.ASCII) or int(value) == 0:
+        raise click.BadParameter(f"{value!r}; give a whole number from 1 to 9999, or leave it out "
+                                 "for all cores")
+    return int(value)
+
+
+SHOT = click.argument("shot", type=click.Path(path_type=Path))
+WORK = click.option("--work", type=click.Path(path_type=Path), metavar="DIR",
+                    help="Work folder; by default work/<shot name>.")
+
+
+def run_options(command: Command) -> Command:
+    """Add the options of commands that run stages."""
+    options = (
+        click.option("--frames", metavar="F", help="Frames like 1001-1010 or 1001-1100x2,1120; "
+                     "by default all. sim always runs through the last of them."),
+        click.option("--device", default="auto", show_default=True, callback=check_device_name,
+                     metavar="auto|cpu|guard|cuda:N",
+                     help="Where the kernels run; guard is the CPU, refusing what a GPU would."),
+        WORK,
+        click.option("--force", is_flag=True, help="Make results again though they are done."),
+        click.option("--dry-run", is_flag=True, help="Show what would be done; write nothing."),
+        click.option("--threads", callback=check_thread_count, metavar="N",
+                     help="CPU threads; by default all cores. Results do not depend on it."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command

@@ -1,0 +1,114 @@
+"""Thinkbox Deadline: a job-info and a plugin-info file a job, and a script that submits them.
+
+The program is not to be had without a licence, so these are generated, but not run here.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from vfx.pipeline.cache import publish_bytes
+from vfx.pipeline.errors import FrameFailed, MissingInput
+from vfx.pipeline.farm.graph import FRAMES, FarmJob, Submission
+from vfx.pipeline.frames import format_frames
+
+NAME = "deadline"
+SCRIPT = "submit.sh"
+
+
+def job_info(submission: Submission, job: FarmJob) -> str:
+    """Return the job-info file; the submit script adds what a job depends on."""
+    lines = [
+        "Plugin=CommandLine",
+        f"Name={submission.name} {job.stage}",
+        f"BatchName={submission.name}",
+        f"Comment=vfx stage {job.stage}",
+        f"Frames={_frames(job)}",
+        f"ChunkSize={_chunk_size(submission, job)}",
+        f"OutputDirectory0={submission.work / job.stage}",
+    ]
+    if submission.at_once and job.is_chunked:
+        lines.append(f"MachineLimit={submission.at_once}")
+    if job.is_paired:
+        lines.append("IsFrameDependent=true")
+    return "\n".join([*lines, *submission.extra]) + "\n"
+
+
+def plugin_info(submission: Submission, job: FarmJob) -> str:
+    """Return the plugin-info file of the CommandLine plugin."""
+    frames = "<STARTFRAME>-<ENDFRAME>" if job.is_chunked else format_frames(job.chunks[0])
+    words = submission.command(job)[1:]
+    if submission.threads is not None and job.stage != "comp":
+        words += ["--threads", str(submission.threads)]
+    arguments = " ".join(frames if word == FRAMES else _quoted(word) for word in words)
+    return (f"Executable={submission.program}\nArguments={arguments}\nShell=default\n"
+            "ShellExecute=false\nSingleFramesOnly=false\n"
+            f"StartupDirectory={submission.work}\n")
+
+
+def submit_script(submission: Submission) -> str:
+    """Return the script that submits all jobs, each after the one before."""
+    lines = ["#!/bin/bash", "# Submits the jobs of a shot; needs deadlinecommand on PATH.",
+             "set -euo pipefail", 'cd "$(dirname "$0")"', ""]
+    for job in submission.jobs:
+        info = f"{job.stage}.job"
+        if job.after is not None:
+            lines.append(f'{{ cat {info}; echo "JobDependencies=${job.after}"; }} > {info}.ready')
+        else:
+            lines.append(f"cp {info} {info}.ready")
+        lines += [f"{job.stage}=$(deadlinecommand {info}.ready {job.stage}.plugin | "
+                  "sed -n 's/^JobID=//p' | tr -d '\\r')",
+                  f': "${{{job.stage}:?{job.stage} was not taken by Deadline}}"',
+                  f'echo "{job.stage}: job ${job.stage}"']
+    return "\n".join(lines) + "\n"
+
+
+def write_files(submission: Submission) -> list[Path]:
+    """Write the two files of each job and the script."""
+    folder = submission.folder(NAME)
+    for job in submission.jobs:
+        publish_bytes(folder / f"{job.stage}.job", job_info(submission, job).encode())
+        publish_bytes(folder / f"{job.stage}.plugin", plugin_info(submission, job).encode())
+    publish_bytes(folder / SCRIPT, submit_script(submission).encode())
+    return [folder / SCRIPT]
+
+
+def commands(submission: Submission) -> list[str]:
+    """Return the command that submits."""
+    return [shlex.join(["bash", str(submission.folder(NAME) / SCRIPT)])]
+
+
+def start(submission: Submission, say: Callable[[str], None]) -> None:
+    """Submit through deadlinecommand."""
+    if shutil.which("deadlinecommand") is None:
+        raise MissingInput("deadlinecommand: not on PATH, so there is no Deadline to submit to; "
+                           "install its client, or use --no-start and run "
+                           f"{submission.folder(NAME) / SCRIPT} where it is")
+    done = subprocess.run(["bash", str(submission.folder(NAME) / SCRIPT)], capture_output=True,
+                          text=True, check=False)
+    if done.returncode != 0:
+        raise FrameFailed("Deadline did not take the jobs: "
+                          f"{' '.join(done.stderr.split()) or 'no reason given'}")
+    say(done.stdout.rstrip())
+
+
+def _frames(job: FarmJob) -> str:
+    if not job.is_chunked:
+        return "0"
+    return format_frames(frame for chunk in job.chunks for frame in chunk)
+
+
+def _chunk_size(submission: Submission, job: FarmJob) -> int:
+    """Return frames a task; one where frames have gaps, which first and last cannot tell."""
+    if not job.is_chunked:
+        return 1
+    has_gaps = any(chunk[-1] - chunk[0] + 1 != len(chunk) for chunk in job.chunks)
+    return 1 if has_gaps else submission.chunk
+
+
+def _quoted(word: str) -> str:
+    return f'"{word}"' if " " in word else word

@@ -1,0 +1,151 @@
+"""OpenCue: a job specification that Cuebot takes, and the command that launches it.
+
+The server is on no package index, so this is generated and checked against what the client
+library writes, but not run here. A frame of a layer is the number of a chunk, looked up in a
+file: OpenCue's own ranges read ``:`` as an interleave.
+"""
+
+from __future__ import annotations
+
+import getpass
+import importlib.util
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree
+
+from vfx.pipeline.cache import publish_bytes
+from vfx.pipeline.errors import FrameFailed, MissingInput, ShotError
+from vfx.pipeline.farm.graph import FRAMES, TRIES, FarmJob, Submission
+from vfx.pipeline.frames import format_frames
+
+NAME = "opencue"
+SPEC = "job.xml"
+_VERSION = "1.15"
+_KEYS = ("facility", "show", "shot", "service")
+_LAUNCH = ("import sys, opencue.api; "
+           "opencue.api.launchSpecAndWait(open(sys.argv[1], encoding='utf-8').read())")
+
+
+def specification(submission: Submission) -> str:
+    """Return the job specification as XML."""
+    choice = _choices(submission)
+    root = ElementTree.Element("spec")
+    _add(root, "facility", choice["facility"])
+    _add(root, "show", choice["show"])
+    _add(root, "shot", choice["shot"])
+    _add(root, "user", _user())
+    _add(root, "uid", str(os.getuid()))
+    job_name = f"{choice['show']}-{choice['shot']}-{_user()}_{submission.name}"
+    job_element = ElementTree.SubElement(root, "job", {"name": job_name})
+    _add(job_element, "paused", "False")
+    _add(job_element, "priority", "1")
+    _add(job_element, "maxretries", str(TRIES))
+    _add(job_element, "autoeat", "False")
+    ElementTree.SubElement(job_element, "env")
+    layers = ElementTree.SubElement(job_element, "layers")
+    depends = ElementTree.Element("depends")
+    for job in submission.jobs:
+        layer = ElementTree.SubElement(layers, "layer", {"name": job.stage, "type": "Render"})
+        _add(layer, "cmd", shlex.join(["bash", str(_script_path(submission, job))]) + " #IFRAME#")
+        _add(layer, "range", f"1-{len(job.chunks)}" if job.is_chunked else "1")
+        _add(layer, "chunk", "1")
+        if submission.threads is not None:
+            _add(layer, "cores", f"{submission.threads:.1f}")
+        _add(layer, "threadable", "True")
+        if submission.needs_gpu(job):
+            _add(layer, "gpus", "1")
+            _add(layer, "gpu_memory", "1g")
+        ElementTree.SubElement(layer, "env")
+        services = ElementTree.SubElement(layer, "services")
+        _add(services, "service", choice["service"])
+        if job.after is not None:
+            depend = ElementTree.SubElement(depends, "depend", {
+                "type": "FRAME_BY_FRAME" if job.is_paired else "LAYER_ON_LAYER",
+                "anyframe": "False"})
+            _add(depend, "depjob", job_name)
+            _add(depend, "deplayer", job.stage)
+            _add(depend, "onjob", job_name)
+            _add(depend, "onlayer", job.after)
+    root.append(depends)
+    ElementTree.indent(root, " ")
+    return ('<?xml version="1.0"?>\n<!DOCTYPE spec PUBLIC "SPI Cue  Specification Language" '
+            f'"http://localhost:8080/spcue/dtd/cjsl-{_VERSION}.dtd">\n'
+            + ElementTree.tostring(root, encoding="unicode") + "\n")
+
+
+def write_files(submission: Submission) -> list[Path]:
+    """Write the specification, and a script a layer that looks its chunk up."""
+    folder = submission.folder(NAME)
+    for job in submission.jobs:
+        if job.is_chunked:
+            chunks = "".join(f"{format_frames(chunk)}\n" for chunk in job.chunks)
+            publish_bytes(folder / f"{job.stage}.chunks", chunks.encode())
+        publish_bytes(_script_path(submission, job), _script(submission, job).encode())
+    publish_bytes(folder / SPEC, specification(submission).encode())
+    return [folder / SPEC]
+
+
+def commands(submission: Submission) -> list[str]:
+    """Return the command that launches the specification."""
+    return [shlex.join(_words(submission))]
+
+
+def start(submission: Submission, say: Callable[[str], None]) -> None:
+    """Launch the specification through the client library."""
+    if importlib.util.find_spec("opencue") is None:
+        raise MissingInput("the client library of OpenCue is not installed; 'pip install "
+                           "opencue-pycue' brings it, or use --no-start to just write "
+                           f"{submission.folder(NAME) / SPEC}")
+    done = subprocess.run(_words(submission), capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise FrameFailed(f"OpenCue did not take the job: {reason}; is CUEBOT_HOSTS set?")
+    say(f"launched {submission.folder(NAME) / SPEC}; see it in CueGUI")
+
+
+def _words(submission: Submission) -> list[str]:
+    return [sys.executable, "-c", _LAUNCH, str(submission.folder(NAME) / SPEC)]
+
+
+def _script_path(submission: Submission, job: FarmJob) -> Path:
+    return submission.folder(NAME) / f"{job.stage}.sh"
+
+
+def _script(submission: Submission, job: FarmJob) -> str:
+    words = " ".join("\"$frames\"" if word == FRAMES else shlex.quote(word)
+                     for word in submission.command(job))
+    if submission.threads is not None and job.stage != "comp":
+        words += f" --threads {submission.threads}"
+    find = f"frames={shlex.quote(format_frames(job.chunks[0]))}"
+    if job.is_chunked:
+        path = submission.folder(NAME) / f"{job.stage}.chunks"
+        find = f"frames=$(sed -n \"${{1:?}}p\" {shlex.quote(str(path))})"
+    return f"#!/bin/bash\n# Takes the number of the chunk, from 1.\n{find}\nexec {words}\n"
+
+
+def _choices(submission: Submission) -> dict[str, str]:
+    """Return facility, show, shot and service: those given as ``show=NAME``, or defaults."""
+    choice = {"facility": "local", "show": os.environ.get("SHOW", "testing"),
+              "shot": os.environ.get("SHOT", submission.name), "service": "default"}
+    for word in submission.extra:
+        key, equals, value = word.partition("=")
+        if key not in _KEYS or not equals:
+            raise ShotError(f"--farm-option {word}: for OpenCue write one of "
+                            f"{', '.join(f'{name}=NAME' for name in _KEYS)}")
+        choice[key] = value
+    return choice
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
+
+
+def _add(parent: ElementTree.Element, tag: str, text: str) -> None:
+    ElementTree.SubElement(parent, tag).text = text

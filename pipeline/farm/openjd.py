@@ -1,0 +1,135 @@
+"""Open Job Description: one template that ``openjd run`` and AWS Deadline Cloud take.
+
+Frames are a parameter of the template and are chunked by whoever runs it (TASK_CHUNKING); its
+ranges write a step as ``1-10:2``, which the tasks translate back.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from vfx.pipeline.cache import publish_bytes
+from vfx.pipeline.errors import FrameFailed, MissingInput
+from vfx.pipeline.farm.graph import FRAMES, FarmJob, Submission
+from vfx.pipeline.frames import format_frames
+
+NAME = "openjd"
+TEMPLATE = "template.json"
+VALUES = "parameter_values.json"
+_STOP_SECONDS = 60
+
+
+def template(submission: Submission) -> dict[str, Any]:
+    """Return the job template."""
+    frames = format_frames(submission.frames)
+    return {
+        "specificationVersion": "jobtemplate-2023-09",
+        "extensions": ["TASK_CHUNKING"],
+        "name": submission.name,
+        "description": f"The shot {submission.name}, from its file to frames that were checked.",
+        "parameterDefinitions": [
+            {"name": "Shot", "type": "PATH", "objectType": "FILE", "dataFlow": "IN",
+             "description": "The shot file."},
+            {"name": "Work", "type": "PATH", "objectType": "DIRECTORY", "dataFlow": "INOUT",
+             "description": "The work folder, shared by all workers."},
+            {"name": "Frames", "type": "STRING", "default": frames,
+             "description": "Frames to make; a step is written 1001-1010:2."},
+            {"name": "Program", "type": "STRING", "default": submission.program,
+             "description": "The command vfx on the workers."},
+            {"name": "Device", "type": "STRING", "default": submission.device,
+             "description": "auto, cpu, guard or cuda:N."},
+            {"name": "Threads", "type": "INT", "minValue": 0,
+             "default": submission.threads or 0,
+             "description": "CPU threads of a task; 0 for all cores."},
+        ],
+        "steps": [_step(submission, job) for job in submission.jobs],
+    }
+
+
+def write_files(submission: Submission) -> list[Path]:
+    """Write the template, and the values of its paths as AWS Deadline Cloud takes them."""
+    documents = {TEMPLATE: template(submission), VALUES: {"parameterValues": [
+        {"name": name, "value": value} for name, value in _paths(submission).items()]}}
+    for name, document in documents.items():
+        publish_bytes(submission.folder(NAME) / name,
+                      (json.dumps(document, indent=1) + "\n").encode())
+    return [submission.folder(NAME) / name for name in documents]
+
+
+def commands(submission: Submission) -> list[str]:
+    """Return the command that runs the whole template here."""
+    return [shlex.join(_words(submission))]
+
+
+def start(submission: Submission, say: Callable[[str], None]) -> None:
+    """Run the template with ``openjd run``, passing its output on."""
+    try:
+        process = subprocess.Popen(_words(submission), stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, text=True)
+    except FileNotFoundError:
+        raise MissingInput(
+            "openjd: not on PATH; install it with 'pip install openjd-cli', or use --no-start to "
+            "write the template and submit it elsewhere, e.g. with 'deadline bundle submit'"
+            ) from None
+    assert process.stdout is not None
+    for line in process.stdout:
+        say(line.rstrip())
+    if process.wait() != 0:
+        raise FrameFailed(f"openjd ended with {process.returncode}, see above; submit again to do "
+                          "what is missing")
+
+
+def _words(submission: Submission) -> list[str]:
+    return ["openjd", "run", str(submission.folder(NAME) / TEMPLATE), "--step",
+            _step_name(submission.jobs[-1].stage), "--run-dependencies",
+            *(word for name, value in _paths(submission).items()
+              for word in ("-p", f"{name}={value}"))]
+
+
+def _paths(submission: Submission) -> dict[str, str]:
+    """Return the paths that a template may have no default for."""
+    return {"Shot": str(submission.shot), "Work": str(submission.work)}
+
+
+def _step_name(stage: str) -> str:
+    return stage.capitalize()
+
+
+def _step(submission: Submission, job: FarmJob) -> dict[str, Any]:
+    step: dict[str, Any] = {"name": _step_name(job.stage)}
+    if job.after is not None:
+        step["dependencies"] = [{"dependsOn": _step_name(job.after)}]
+    frames = "{{Param.Frames}}"
+    if job.is_chunked:
+        frames = "{{Task.Param.Frames}}"
+        step["parameterSpace"] = {"taskParameterDefinitions": [{
+            "name": "Frames", "type": "CHUNK[INT]", "range": "{{Param.Frames}}",
+            "chunks": {"defaultTaskCount": submission.chunk, "rangeConstraint": "CONTIGUOUS"}}]}
+    step["script"] = {
+        "actions": {"onRun": {
+            "command": "bash", "args": ["{{Task.File.Run}}"],
+            "cancelation": {"mode": "NOTIFY_THEN_TERMINATE",
+                            "notifyPeriodInSeconds": _STOP_SECONDS}}},
+        "embeddedFiles": [{"name": "Run", "type": "TEXT", "filename": f"{job.stage}.sh",
+                           "data": _script(submission, job, frames)}]}
+    return step
+
+
+def _script(submission: Submission, job: FarmJob, frames: str) -> str:
+    stand_ins = {submission.program: "'{{Param.Program}}'", str(submission.shot):
+                 "'{{Param.Shot}}'", str(submission.work): "'{{Param.Work}}'",
+                 FRAMES: '"${frames//:/x}"', submission.device: "'{{Param.Device}}'"}
+    words = " ".join(stand_ins.get(word, shlex.quote(word)) for word in submission.command(job))
+    lines = ["#!/bin/bash", f"frames='{frames}'"]
+    if job.stage == "comp":
+        lines.append(f"exec {words}")
+    else:
+        lines += ["threads=()",
+                  "[ '{{Param.Threads}}' = 0 ] || threads=(--threads '{{Param.Threads}}')",
+                  f'exec {words} "${{threads[@]}}"']
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,92 @@
+"""``vfx submit``: a shot as dependent jobs on a farm, or in a pool on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from vfx.pipeline.cache import storage_errors
+from vfx.pipeline.errors import MissingInput, ShotError
+from vfx.pipeline.farm import deadline, graph, local, opencue, openjd, slurm
+from vfx.pipeline.farm.graph import Submission, build_jobs, find_program
+from vfx.pipeline.frames import frames_text
+from vfx.pipeline.progress import Progress, StopSignals
+from vfx.pipeline.run import Request, check_request, open_work, requested_frames
+
+
+@dataclass(frozen=True)
+class Farm:
+    """A farm's three doings: write its files, name its commands, start the jobs."""
+
+    write_files: Callable[[Submission], list[Path]]
+    commands: Callable[[Submission], list[str]]
+    start: Callable[[Submission, Callable[[str], None]], None]
+
+
+_FARM = {
+    slurm.NAME: Farm(slurm.write_files, slurm.commands, slurm.start),
+    openjd.NAME: Farm(openjd.write_files, openjd.commands, openjd.start),
+    opencue.NAME: Farm(opencue.write_files, opencue.commands, opencue.start),
+    deadline.NAME: Farm(deadline.write_files, deadline.commands, deadline.start),
+}
+FARMS = (slurm.NAME, openjd.NAME, opencue.NAME, deadline.NAME, local.NAME)
+
+
+@dataclass(frozen=True)
+class FarmRequest:
+    """What the user asked for beside the shot: which farm, and how to share the work out."""
+
+    farm: str
+    chunk: int = graph.DEFAULT_CHUNK
+    at_once: int | None = None
+    extra: tuple[str, ...] = ()
+
+
+def plan_submission(request: Request, farm: FarmRequest) -> Submission:
+    """Return what a request makes run, having checked the shot, its frames and its folder.
+
+    The device is that of the workers: it is not opened here.
+    """
+    work = open_work(request)
+    try:
+        frames = requested_frames(request, work.shot)
+    except ShotError as error:
+        raise MissingInput(str(error)) from None
+    check_request(work)
+    if farm.extra and farm.farm in (openjd.NAME, local.NAME):
+        raise ShotError(f"--farm-option {farm.extra[0]}: {farm.farm} takes none; leave it out")
+    return Submission(
+        name=work.shot.name, shot=work.shot.path.absolute(), work=work.folder.absolute(),
+        frames=tuple(frames), chunk=farm.chunk,
+        jobs=build_jobs(work, frames, farm.chunk, force=request.force),
+        device=request.device, threads=request.threads, force=request.force,
+        at_once=farm.at_once, program=find_program(), extra=farm.extra)
+
+
+def preview(submission: Submission, farm: str) -> list[str]:
+    """Return what would be submitted: every task, and the farm's own commands."""
+    lines = graph.describe(submission)
+    if farm != local.NAME:
+        lines += ["", f"{farm}:", *(f"  {line}" for line in _FARM[farm].commands(submission))]
+    return lines
+
+
+def submit(submission: Submission, farm: str, progress: Progress, stop: StopSignals, *,
+           no_start: bool) -> None:
+    """Write the files of a farm and, unless told not to, start the jobs there."""
+    progress.say(f"{submission.name}: {frames_text(submission.frames)} on {farm}: " + ", ".join(
+        f"{job.stage} ({len(job.chunks)})" if job.is_chunked else job.stage
+        for job in submission.jobs))
+    if farm == local.NAME:
+        if no_start:
+            raise ShotError("--no-start: a local pool has no files to write; see --dry-run")
+        with storage_errors(submission.work):
+            local.Pool(submission, progress, stop).run()
+        return
+    for path in _FARM[farm].write_files(submission):
+        progress.say(f"wrote {path}")
+    if no_start:
+        progress.say("\n  ".join(["start them with:", *_FARM[farm].commands(submission)]))
+    else:
+        _FARM[farm].start(submission, progress.say)

@@ -1,0 +1,279 @@
+"""Stage comp: nothing leaves for comp before every pixel of it has been read.
+
+Frames that are missing, stale, truncated, unlike the others or not finite are named, and the
+stage fails. Of a good sequence it writes what the next desk needs: a manifest, checksums that
+``sha256sum -c`` takes, and scripts that load all of it in Nuke and in Blender.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vfx.pipeline.cache import publish_bytes, remove_leftovers
+from vfx.pipeline.comp_scripts import blender_script, nuke_script
+from vfx.pipeline.errors import FrameFailed, MissingInput
+from vfx.pipeline.frames import format_frames
+from vfx.pipeline.manifest import State
+from vfx.pipeline.stages import STAGE
+from vfx.pipeline.work import Work
+
+FOLDER = "comp"
+HANDOFF_FILE = "handoff.json"
+CHECKSUM_FILE = "checksums.sha256"
+VERSION = 1
+_CONFIG_HASH = "vfx/configHash"
+_COLOR_NAMES = {"acescg": "ACEScg", "linear-rec709": "linear Rec.709"}
+_PASSES = {
+    "beauty": "what the camera sees, linear, premultiplied by A",
+    "depth": "distance along the camera's axis [m], 1e10 where there is nothing",
+    "N": "normal in the world",
+    "P": "position in the world [m]",
+    "albedo": "surface colour, linear",
+    "fragment": "number of the piece, -1 for floor, balls and nothing",
+    "forward": "motion to the next frame [pixels]",
+    "damage": "broken share of the bonds, 0 to 1",
+}
+
+
+@dataclass
+class Footage:
+    """One sequence of files: ``<name>.NNNN.exr``, alike but for their pixels."""
+
+    name: str
+    channels: dict[str, str] = field(default_factory=dict)       # name -> half, float or uint
+    header: dict[str, Any] = field(default_factory=dict)         # of its first frame
+    size: tuple[int, int] = (0, 0)                               # width, height of the data
+    low: dict[str, float] = field(default_factory=dict)          # least value of a channel
+    high: dict[str, float] = field(default_factory=dict)
+    checksum: dict[int, str] = field(default_factory=dict)       # sha256 of each frame's file
+    bytes: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def layers(self) -> dict[str, list[str]]:
+        """Channels by layer, in the order artists read them; bare ones are the beauty."""
+        layers: dict[str, list[str]] = {}
+        for channel in self.channels:
+            layers.setdefault(channel.rpartition(".")[0] or "beauty", []).append(channel)
+        return {name: sorted(layers[name], key=_channel_order)
+                for name in sorted(layers, key=lambda name: (name != "beauty", name))}
+
+    @property
+    def mattes(self) -> dict[str, str]:
+        """Names of the Cryptomattes in it, by their key in the header."""
+        found = {}
+        for key, value in self.header.items():
+            if match := re.fullmatch(r"cryptomatte/([^/]+)/name", key):
+                found[match[1]] = str(value)
+        return found
+
+
+def verify(work: Work, frames: Sequence[int], report: Callable[[int, float], None]) -> tuple[
+        list[Footage], dict[int, str]]:
+    """Read every pixel of every file of ``frames``; return the sequences and what is wrong."""
+    render = STAGE["render"]
+    states = work.states(render, frames)
+    faults = {frame: f"{work.path(render, frame)}: {state.value}"
+              for frame, state in states.items() if state is not State.DONE}
+    sequences = [Footage(name) for name in sequence_names(work)]
+    for position, frame in enumerate(frames):
+        report(frame, position / len(frames))
+        if states[frame] is State.MISSING:
+            continue
+        main_hash = ""
+        for sequence in sequences:
+            path = work.folder_of(render) / f"{sequence.name}.{frame:04d}.exr"
+            problem, carried = _take(sequence, path, frame)
+            if sequence.name == work.shot.name:
+                main_hash = carried
+            elif problem is None and carried and carried != main_hash:
+                problem = "stale, it belongs to another rendering than the beauty"
+            if problem is not None:
+                faults.setdefault(frame, f"{path}: {problem}")
+    return sequences, dict(sorted(faults.items()))
+
+
+def sequence_names(work: Work) -> list[str]:
+    """Return the names of the shot's sequences: its own first, then those with a suffix."""
+    pattern = re.compile(re.escape(work.shot.name) + r"(_[A-Za-z0-9]+)?\.\d{4,}\.exr")
+    folder = work.folder_of(STAGE["render"])
+    suffixes = {match[1] or "" for path in (folder.iterdir() if folder.is_dir() else ())
+                if (match := pattern.fullmatch(path.name))}
+    return [work.shot.name + suffix for suffix in sorted(suffixes | {""})]
+
+
+def make_handoff(work: Work, frames: Sequence[int], again: str,
+                 report: Callable[[int, float], None]) -> list[Path]:
+    """Verify frames and write what goes with them; raise FrameFailed if any is no good.
+
+    ``again`` is the command that renders frames, with {frames} in it.
+    """
+    render = STAGE["render"]
+    if all(state is State.MISSING for state in work.states(render, frames).values()):
+        raise MissingInput(f"comp needs the frames of render, and there are none of "
+                           f"{format_frames(frames)} in {work.folder_of(render)}; run first:\n"
+                           f"  {again.format(frames=format_frames(frames))}")
+    folder = work.folder / FOLDER
+    remove_leftovers(folder)
+    sequences, faults = verify(work, frames, report)
+    if faults:
+        # Who finds no hand-off cannot take a bad one.
+        (folder / HANDOFF_FILE).unlink(missing_ok=True)
+        raise FrameFailed("\n".join([*(f"comp {frame}: {fault}" for frame, fault in
+                                       faults.items()), "make them again with:",
+                                     f"  {again.format(frames=format_frames(faults))}"]))
+    document = handoff_document(work, frames, sequences)
+    name = work.shot.name
+    sums = "".join(f"{sequence.checksum[frame]}  ../render/{sequence.name}.{frame:04d}.exr\n"
+                   for sequence in sequences for frame in frames)
+    files = {
+        CHECKSUM_FILE: sums,
+        f"{name}.nk": nuke_script(document),
+        f"{name}_blender.py": blender_script(document),
+        HANDOFF_FILE: json.dumps(document, indent=1) + "\n",
+    }
+    for file_name, text in files.items():
+        publish_bytes(folder / file_name, text.encode())
+    report(frames[-1], 1.0)
+    return [folder / file_name for file_name in files]
+
+
+def handoff_document(work: Work, frames: Sequence[int], sequences: Sequence[Footage]) -> dict[
+        str, Any]:
+    """Return the manifest of a hand-off, as JSON holds it."""
+    shot = work.shot
+    main = sequences[0]
+    window = main.header.get("displayWindow")
+    width, height = (tuple(int(b - a) + 1 for a, b in zip(*window, strict=True))
+                     if window is not None else shot.film.resolution)
+    camera = shot.camera
+    return {
+        "format": "vfx hand-off", "version": VERSION,
+        "shot": shot.name,
+        "frames": format_frames(frames), "first": frames[0], "last": frames[-1],
+        "fps": shot.fps,
+        "resolution": [width, height],
+        "pixel_aspect": float(main.header.get("pixelAspectRatio", 1.0)),
+        "color_space": {
+            "name": _COLOR_NAMES.get(shot.film.color_space, shot.film.color_space),
+            "interop_id": str(main.header.get("colorInteropID", "")),
+            "chromaticities": _numbers(main.header.get("chromaticities", ())),
+        },
+        "camera": {
+            "position": list(camera.position), "target": list(camera.target),
+            "up": list(camera.up), "focal_length": camera.focal_length,
+            "film_width": camera.film_width,
+            "film_height": camera.film_width * height / width,
+            "world_to_camera": _numbers(main.header.get("worldToCamera", ())),
+            "world_to_ndc": _numbers(main.header.get("worldToNDC", ())),
+        },
+        "sequences": [_sequence_entry(sequence, frames) for sequence in sequences],
+    }
+
+
+def comp_state(work: Work, frames: Iterable[int]) -> State:
+    """Return whether the hand-off there is speaks of ``frames`` as they are now."""
+    path = work.folder / FOLDER / HANDOFF_FILE
+    try:
+        document = json.loads(path.read_bytes())
+        listed = {(entry["name"], file["frame"]): file["bytes"]
+                  for entry in document["sequences"] for file in entry["files"]}
+        version = document["version"]
+    except FileNotFoundError:
+        return State.MISSING
+    except (OSError, ValueError, KeyError, TypeError):
+        return State.DAMAGED
+    render = STAGE["render"]
+    written = path.stat().st_mtime_ns
+    for frame, state in work.states(render, frames).items():
+        for name in sequence_names(work):
+            file = work.folder_of(render) / f"{name}.{frame:04d}.exr"
+            if (state is not State.DONE or (name, frame) not in listed or not file.exists()
+                    or file.stat().st_mtime_ns > written
+                    or file.stat().st_size != listed[name, frame]):
+                return State.STALE
+    return State.DONE if version == VERSION else State.STALE
+
+
+def _take(sequence: Footage, path: Path, frame: int) -> tuple[str | None, str]:
+    """Read one file into a sequence; return what is wrong with it, and its fingerprint."""
+    from vfx.raytrace.exr import read_exr
+
+    if not path.exists():
+        return "missing", ""
+    try:
+        data = path.read_bytes()
+        channels, header = read_exr(path)
+    except (OSError, ValueError) as error:
+        return f"damaged: {error}", ""
+    carried = str(header.get(_CONFIG_HASH, ""))
+    types = {name: _TYPES.get(pixels.dtype.name, pixels.dtype.name)
+             for name, pixels in sorted(channels.items())}
+    if not types:
+        return "has no channels", carried
+    shape = next(iter(channels.values())).shape
+    if not sequence.channels:
+        sequence.channels, sequence.header, sequence.size = types, header, (shape[1], shape[0])
+    if types != sequence.channels:
+        odd = sorted(set(types.items()) ^ set(sequence.channels.items()))
+        return f"has other channels than the first frame ({odd[0][0]})", carried
+    if (shape[1], shape[0]) != sequence.size:
+        return (f"is {shape[1]} x {shape[0]}, the first frame {sequence.size[0]} x "
+                f"{sequence.size[1]}"), carried
+    for name, pixels in channels.items():
+        finite = np.isfinite(pixels)
+        if not finite.all():
+            row, column = np.argwhere(~finite)[0]
+            return (f"{int((~finite).sum())} pixel(s) of {name} are not finite, the first at "
+                    f"x {column}, y {row}"), carried
+        sequence.low[name] = min(sequence.low.get(name, np.inf), float(pixels.min()))
+        sequence.high[name] = max(sequence.high.get(name, -np.inf), float(pixels.max()))
+    sequence.checksum[frame] = hashlib.sha256(data).hexdigest()
+    sequence.bytes[frame] = len(data)
+    return None, carried
+
+
+_TYPES = {"float16": "half", "float32": "float", "uint32": "uint"}
+
+
+def _sequence_entry(sequence: Footage, frames: Sequence[int]) -> dict[str, Any]:
+    mattes = sequence.mattes
+    passes = []
+    for layer, channels in sequence.layers.items():
+        matte = next((name for name in mattes.values() if re.fullmatch(
+            re.escape(name) + r"\d\d", layer)), None)
+        what = f"ids and coverages of the Cryptomatte {matte}" if matte else _PASSES.get(layer, "")
+        passes.append({
+            "layer": layer, "channels": channels,
+            "type": sequence.channels[channels[0]], "what": what,
+            "least": [sequence.low[channel] for channel in channels],
+            "greatest": [sequence.high[channel] for channel in channels]})
+    return {
+        "name": sequence.name,
+        "pattern": f"../render/{sequence.name}.%04d.exr",
+        "compression": str(sequence.header.get("compression", "")).rpartition(".")[2]
+        .removesuffix("_COMPRESSION"),
+        "passes": passes,
+        "cryptomattes": [{"key": key, "name": name} for key, name in mattes.items()],
+        "files": [{"frame": frame, "file": f"{sequence.name}.{frame:04d}.exr",
+                   "bytes": sequence.bytes[frame], "sha256": sequence.checksum[frame]}
+                  for frame in frames],
+    }
+
+
+def _channel_order(channel: str) -> tuple[int, str]:
+    suffix = channel.rpartition(".")[2]
+    place = "RGBAXYZuvw".find(suffix) if len(suffix) == 1 else -1
+    return (place if place >= 0 else 99, channel)
+
+
+def _numbers(value: Any) -> list[float]:
+    """Return an attribute's numbers in a flat list."""
+    return [float(number) for number in np.asarray(value, np.float64).ravel()]

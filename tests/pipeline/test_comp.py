@@ -1,0 +1,215 @@
+"""What goes to comp was read whole; and another program reads the same from it."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import OpenEXR
+import OpenImageIO
+import pytest
+from click.testing import CliRunner
+
+from vfx.pipeline.cli import main
+from vfx.raytrace.exr import read_exr
+
+SHOT = """\
+[shot]
+name = "plate"
+frames = "1001-1003"
+[time]
+steps_per_frame = 200
+[[bodies]]
+name = "plate"
+material = "glass"
+cells = [12, 12, 2]
+spacing = 2e-3
+center = [0.0, 0.07, 0.0]
+[materials.glass]
+[[projectiles]]
+position = [0.0, 0.07, 0.0135]
+velocity = [0.0, 0.0, -60.0]
+[sim]
+timestep = "auto"
+[render]
+resolution = [40, 24]
+samples = 2
+"""
+
+
+@pytest.fixture(scope="module")
+def rendered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("comp")
+    (folder / "plate.toml").write_text(SHOT)
+    result = CliRunner().invoke(main, ["run", str(folder / "plate.toml"), "--work",
+                                       str(folder / "work"), "--device", "cpu"])
+    assert result.exit_code == 0, result.output
+    return folder
+
+
+@pytest.fixture
+def shot(rendered: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A rendered shot of one's own, to do harm to."""
+    shutil.copytree(rendered / "work", tmp_path / "work/plate")
+    shutil.copy(rendered / "plate.toml", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "plate.toml"
+
+
+def handoff() -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(Path("work/plate/comp/handoff.json").read_text())
+    return document
+
+
+def add_cryptomatte(folder: Path) -> None:
+    """Write a sequence beside the beauty, as a renderer would."""
+    for path in sorted(folder.glob("plate.*.exr")):
+        channels, header = read_exr(path)
+        shape = channels["R"].shape
+        layers = {f"piece{rank:02d}.{name}": np.full(shape, 0.5, np.float32)
+                  for rank in range(3) for name in "RGBA"}
+        OpenEXR.File({
+            "compression": OpenEXR.ZIPS_COMPRESSION, "type": OpenEXR.scanlineimage,
+            "cryptomatte/1a2b3c4/name": "piece", "cryptomatte/1a2b3c4/hash": "MurmurHash3_32",
+            "cryptomatte/1a2b3c4/conversion": "uint32_to_float32",
+            "cryptomatte/1a2b3c4/manifest": '{"plate_0":"1234abcd"}',
+            "vfx/configHash": header["vfx/configHash"]}, layers).write(
+                str(path.with_name(path.name.replace("plate.", "plate_crypto."))))
+
+
+def test_an_independent_reader_finds_what_the_manifest_says(shot: Path, vfx) -> None:
+    add_cryptomatte(Path("work/plate/render"))
+    assert vfx("stage", "comp", shot).exit_code == 0
+    document = handoff()
+    assert (document["frames"], document["resolution"]) == ("1001-1003", [40, 24])
+    assert [sequence["name"] for sequence in document["sequences"]] == ["plate", "plate_crypto"]
+    for sequence in document["sequences"]:
+        listed = {channel: layer for layer in sequence["passes"] for channel in layer["channels"]}
+        low = dict.fromkeys(listed, math.inf)
+        high = dict.fromkeys(listed, -math.inf)
+        for file in sequence["files"]:
+            path = Path("work/plate/render") / file["file"]
+            picture = OpenImageIO.ImageInput.open(str(path))
+            spec = picture.spec()
+            assert [spec.full_width, spec.full_height] == document["resolution"]
+            assert set(spec.channelnames) == set(listed)
+            pixels = picture.read_image(OpenImageIO.FLOAT)
+            for number, name in enumerate(spec.channelnames):
+                assert str(spec.channelformat(number)) == listed[name]["type"]
+                low[name] = min(low[name], float(pixels[..., number].min()))
+                high[name] = max(high[name], float(pixels[..., number].max()))
+            assert spec.getattribute("compression").upper() == sequence["compression"]
+            if sequence["name"] == "plate":
+                about, color = document["camera"], document["color_space"]
+                matrix = spec.getattribute("worldToCamera")
+                np.testing.assert_allclose(matrix, about["world_to_camera"], rtol=1e-6)
+                np.testing.assert_allclose(spec.getattribute("worldToNDC"),
+                                           about["world_to_ndc"], rtol=1e-6)
+                np.testing.assert_allclose(spec.getattribute("chromaticities"),
+                                           color["chromaticities"], rtol=1e-6)
+                assert spec.getattribute("colorInteropID") == color["interop_id"]
+                assert spec.getattribute("pixelAspectRatio", OpenImageIO.FLOAT) == document[
+                    "pixel_aspect"]
+                rate = spec.getattribute("FramesPerSecond")
+                assert rate[0] / rate[1] == document["fps"]
+            picture.close()
+        for layer in sequence["passes"]:
+            assert layer["least"] == [low[name] for name in layer["channels"]]
+            assert layer["greatest"] == [high[name] for name in layer["channels"]]
+    assert document["sequences"][1]["cryptomattes"] == [{"key": "1a2b3c4", "name": "piece"}]
+    checked = subprocess.run(["sha256sum", "--check", "--quiet", "checksums.sha256"],
+                             cwd="work/plate/comp", check=False)
+    assert checked.returncode == 0
+
+
+def test_bad_frames_are_named_and_nothing_is_handed_over(shot: Path, vfx) -> None:
+    assert vfx("stage", "comp", shot).exit_code == 0
+    render = Path("work/plate/render")
+    (render / "plate.1001.exr").unlink()
+    whole = (render / "plate.1002.exr").read_bytes()
+    (render / "plate.1002.exr").write_bytes(whole[: len(whole) // 2])
+    channels, header = read_exr(render / "plate.1003.exr")
+    channels["N.X"][3, 5] = np.nan
+    (render / "manifest.json").unlink()      # the frame is known by the fingerprint it carries
+    OpenEXR.File(dict(header), channels).write(str(render / "plate.1003.exr"))
+    result = vfx("stage", "comp", shot)
+    assert result.exit_code == 1
+    assert "comp 1001: work/plate/render/plate.1001.exr: missing" in result.output
+    assert "comp 1002: work/plate/render/plate.1002.exr: damaged" in result.output
+    assert "comp 1003:" in result.output and "1 pixel(s) of N.X are not finite, the first at " \
+        "x 5, y 3" in result.output
+    assert f"vfx stage render {shot} --frames 1001-1003" in result.output
+    assert not Path("work/plate/comp/handoff.json").exists()
+
+
+def test_stale_frames_are_named(shot: Path, vfx) -> None:
+    shot.write_text(SHOT + "[light]\nexposure = 1.0\n")
+    result = vfx("stage", "comp", shot, "--frames", "1002")
+    assert result.exit_code == 1 and "plate.1002.exr: stale" in result.output
+    assert vfx("stage", "comp", shot, "--frames", "1002,1099").exit_code == 2
+
+
+def test_a_cryptomatte_must_go_with_its_beauty(shot: Path, vfx) -> None:
+    add_cryptomatte(Path("work/plate/render"))
+    Path("work/plate/render/plate_crypto.1002.exr").unlink()
+    result = vfx("stage", "comp", shot)
+    assert result.exit_code == 1
+    assert "comp 1002: work/plate/render/plate_crypto.1002.exr: missing" in result.output
+
+
+def test_comp_before_render_says_what_to_run(shot: Path, vfx) -> None:
+    shutil.rmtree("work/plate/render")
+    result = vfx("stage", "comp", shot)
+    assert result.exit_code == 3
+    assert f"vfx stage render {shot} --frames 1001-1003" in result.output
+
+
+def test_the_nuke_script_is_tcl_with_a_node_for_each_pass(shot: Path, vfx) -> None:
+    tkinter = pytest.importorskip("tkinter", reason="this Python has no tkinter to read Tcl with")
+    add_cryptomatte(Path("work/plate/render"))
+    vfx("stage", "comp", shot)
+    # Evaluate it with commands that only note what they get, as Nuke's own evaluate it.
+    tcl = tkinter.Tcl()
+    nodes: list[tuple[str, dict[str, str]]] = []
+
+    def note(kind: str, body: str) -> str:
+        words = tcl.splitlist(body)
+        nodes.append((kind, dict(zip(words[::2], words[1::2], strict=True))))
+        return ""
+
+    tcl.createcommand("note", note)
+    for kind in ("Root", "Read", "Shuffle", "Cryptomatte", "Camera2"):
+        tcl.eval(f"proc {kind} {{body}} {{ note {kind} $body }}")
+    for quiet in ("version", "push", "add_layer"):
+        tcl.eval(f"proc {quiet} {{args}} {{}}")
+    tcl.eval("proc stack {number} { return node }")
+    tcl.eval(Path("work/plate/comp/plate.nk").read_text())
+    kinds = [kind for kind, _ in nodes]
+    assert kinds.count("Read") == 2 and kinds.count("Cryptomatte") == 1
+    by_name = {knobs.get("name", "root"): knobs for _, knobs in nodes}
+    assert {"Pass_N", "Pass_P", "Pass_depth", "Pass_albedo", "Pass_fragment"} <= set(by_name)
+    assert by_name["Cryptomatte_piece"]["cryptoLayer"] == "piece"
+    place = Path("work/plate/comp/plate.nk").absolute()
+    tcl.eval(f"proc value {{knob}} {{ return {place} }}")
+    pattern = tcl.eval(f"subst {{{by_name['Read_plate_crypto']['file']}}}")
+    assert Path(pattern % 1002).samefile("work/plate/render/plate_crypto.1002.exr")
+    # The camera's matrix takes the origin of the camera to where the shot puts it.
+    rows = [tcl.splitlist(row) for row in tcl.splitlist(by_name["ShotCamera"]["matrix"])]
+    np.testing.assert_allclose([float(row[3]) for row in rows], [0.0, 0.12, 0.4, 1.0], atol=1e-6)
+
+
+def test_the_blender_script_is_python_and_holds_the_passes(shot: Path, vfx) -> None:
+    add_cryptomatte(Path("work/plate/render"))
+    vfx("stage", "comp", shot)
+    text = Path("work/plate/comp/plate_blender.py").read_text()
+    compile(text, "plate_blender.py", "exec")
+    names: dict[str, Any] = {}
+    literal = text[text.index("HANDOFF = "):text.index("\nHERE")]
+    exec(literal, names)
+    assert [sequence["name"] for sequence in names["HANDOFF"]["sequences"]] == [
+        "plate", "plate_crypto"]

@@ -1,0 +1,424 @@
+"""Shots on farms: every frame once, in the right order, and the same pixels whatever is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+from one_node_slurm import Slurm, one_node_slurm, why_not
+
+from vfx.pipeline.cli import main
+from vfx.pipeline.farm import deadline, opencue, openjd, slurm
+from vfx.pipeline.farm.graph import FarmJob, Submission, find_program, split
+from vfx.raytrace.exr import read_exr
+
+SHOT = """\
+[shot]
+name = "plate"
+frames = "1001-1004"
+[time]
+steps_per_frame = 1500
+[[bodies]]
+name = "plate"
+material = "glass"
+cells = [12, 12, 2]
+spacing = 2e-3
+center = [0.0, 0.07, 0.0]
+[materials.glass]
+[[projectiles]]
+position = [0.0, 0.07, 0.0135]
+velocity = [0.0, 0.0, -60.0]
+[sim]
+timestep = "auto"
+[render]
+resolution = [48, 27]
+samples = 2
+"""
+STAGES = ["geometry", "sim", "lineage", "align", "render", "comp"]
+
+
+@pytest.fixture(scope="module")
+def shot(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("farm") / "plate.toml"
+    path.write_text(SHOT)
+    return path
+
+
+@pytest.fixture(scope="module")
+def undisturbed(shot: Path) -> dict[str, bytes]:
+    """All results of a run that nothing happened to."""
+    folder = shot.parent / "undisturbed"
+    result = CliRunner().invoke(main, ["run", str(shot), "--work", str(folder),
+                                       "--device", "cpu"])
+    assert result.exit_code == 0, result.output
+    return results(folder)
+
+
+def results(folder: Path) -> dict[str, bytes]:
+    paths = [path for stage in ("geometry", "sim", "align")
+             for path in sorted((folder / stage).glob("*.npz"))
+             if not path.name.startswith("checkpoint")]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths} | {
+        path.name: pixels(path) for path in sorted((folder / "render").glob("*.exr"))}
+
+
+def pixels(path: Path) -> bytes:
+    channels, _ = read_exr(path)
+    return b"".join(name.encode() + channels[name].tobytes() for name in sorted(channels))
+
+
+def submission(folder: Path, **changes: object) -> Submission:
+    chunks = ((1001, 1002), (1003, 1004))
+    jobs = (
+        FarmJob("geometry", ((1001, 1002, 1003, 1004),), None),
+        FarmJob("sim", ((1004,),), "geometry"), FarmJob("lineage", ((1004,),), "sim"),
+        FarmJob("align", chunks, "lineage", is_chunked=True),
+        FarmJob("render", chunks, "align", is_chunked=True, is_paired=True),
+        FarmJob("comp", ((1001, 1002, 1003, 1004),), "render"))
+    values = {"name": "plate", "shot": folder / "a shot's.toml", "work": folder / "work",
+              "frames": (1001, 1002, 1003, 1004), "chunk": 2, "jobs": jobs, "device": "cpu"}
+    return Submission(**{**values, **changes})
+
+
+def kill_at_random(folder: Path, count: int, done: threading.Event, seed: int) -> list[str]:
+    """Kill tasks that work in ``folder``, so many in all; return which."""
+    chance = random.Random(seed)
+    killed: list[str] = []
+    while len(killed) < count and not done.wait(chance.uniform(0.1, 0.9)):
+        tasks = [(pid, words) for pid, words in processes() if "stage" in words
+                 and str(folder) in words and words[0].endswith(("python", "python3", "vfx"))]
+        if tasks:
+            pid, words = chance.choice(tasks)
+            try:
+                os.kill(pid, signal.SIGKILL)
+                killed.append(words[words.index("stage") + 1])
+            except ProcessLookupError:
+                pass
+    return killed
+
+
+def processes() -> Iterator[tuple[int, list[str]]]:
+    for entry in Path("/proc").iterdir():
+        try:
+            words = (entry / "cmdline").read_bytes().decode().split("\0")
+            if entry.name.isdecimal() and words[0]:
+                yield int(entry.name), [Path(words[0]).name, *words[1:]]
+        except (OSError, UnicodeDecodeError):
+            continue
+
+
+def run_while_killing(folder: Path, run: Callable[[], bool], count: int, seed: int) -> list[str]:
+    """Run until it succeeds, while tasks are killed; return which were."""
+    done = threading.Event()
+    killed: list[str] = []
+    killer = threading.Thread(
+        target=lambda: killed.extend(kill_at_random(folder, count, done, seed)))
+    killer.start()
+    try:
+        for _ in range(count + 1):
+            if run():
+                break
+        else:
+            pytest.fail(f"did not end well, killed were {killed}")
+    finally:
+        done.set()
+        killer.join()
+    return killed
+
+
+@given(st.lists(st.integers(1, 10**6), min_size=1, max_size=40, unique=True).map(sorted),
+       st.integers(1, 50))
+def test_every_frame_is_in_just_one_chunk(frames: list[int], chunk: int) -> None:
+    chunks = split(frames, chunk)
+    assert [frame for part in chunks for frame in part] == frames
+    assert max(map(len, chunks)) <= chunk
+
+
+def test_a_dry_run_shows_every_command_and_writes_nothing(shot: Path, vfx) -> None:
+    folder = shot.parent / "dry"
+    for farm in ("slurm", "openjd", "opencue", "deadline", "local"):
+        result = vfx("submit", shot, "--farm", farm, "--chunk", 2, "--work", folder, "--dry-run")
+        assert result.exit_code == 0, result.output
+        assert [line.split(":")[0] for line in result.output.splitlines()
+                if line[0:1].isalpha() and "task" in line] == STAGES
+        assert f"stage render {shot} --work {folder} --frames 1003-1004" in result.output
+        assert "align: 2 tasks, after lineage\n" in result.output
+        assert "render: 2 tasks, after align, chunk by chunk" in result.output
+    assert not folder.exists()
+
+
+def test_what_is_done_is_left_out(shot: Path, undisturbed, vfx) -> None:
+    folder = shot.parent / "left out"
+    shutil.copytree(shot.parent / "undisturbed", folder)
+    for name in ("plate.1001.exr", "plate.1004.exr"):
+        (folder / "render" / name).unlink()
+    output = vfx("submit", shot, "--farm", "local", "--chunk", 1, "--work", folder,
+                 "--dry-run").output
+    assert "geometry" not in output and "align" not in output
+    assert [line.split()[-3] for line in output.splitlines() if "stage render" in line] == [
+        "1001", "1004"]
+    (folder / "align/frame.1004.npz").unlink()
+    output = vfx("submit", shot, "--farm", "local", "--chunk", 1, "--work", folder,
+                 "--dry-run").output
+    assert "lineage" in output and "align: 2 tasks" in output
+
+
+def test_a_local_pool_survives_kills(shot: Path, undisturbed: dict[str, bytes]) -> None:
+    folder = shot.parent / "pool"
+
+    def run() -> bool:
+        return CliRunner().invoke(main, [
+            "submit", str(shot), "--farm", "local", "--chunk", "2", "--device", "cpu",
+            "--threads", "1", "--at-once", "2", "--work", str(folder)]).exit_code == 0
+
+    killed = run_while_killing(folder, run, 4, seed=3)
+    assert len(killed) >= 2
+    assert results(folder) == undisturbed
+    assert json.loads((folder / "comp/handoff.json").read_text())["frames"] == "1001-1004"
+
+
+def test_two_tasks_of_one_frame_do_no_harm(shot: Path, undisturbed: dict[str, bytes]) -> None:
+    folder = shot.parent / "twice"
+    shutil.copytree(shot.parent / "undisturbed", folder)
+    for stage in ("align", "render"):
+        tasks = [subprocess.Popen(
+            [find_program(), "stage", stage, str(shot), "--work", str(folder), "--device", "cpu",
+             "--threads", str(threads), "--force"], stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT) for threads in (1, 2)]
+        for task in tasks:
+            output = task.communicate()[0].decode()
+            assert task.returncode == 0, output
+    assert results(folder) == undisturbed
+    result = CliRunner().invoke(main, ["run", str(shot), "--work", str(folder), "--device", "cpu"])
+    assert result.output.count("up to date") == 4
+
+
+def test_a_second_simulation_waits_if_asked(shot: Path, vfx, tmp_path: Path) -> None:
+    vfx("stage", "geometry", shot, "--work", tmp_path)
+    words = [find_program(), "stage", "sim", str(shot), "--work", str(tmp_path), "--wait"]
+    tasks = [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+             for _ in range(2)]
+    outputs = [task.communicate()[0].decode() for task in tasks]
+    assert [task.returncode for task in tasks] == [0, 0], outputs
+    made = [line for line in (tmp_path / "logs/sim.log").read_text().splitlines()
+            if "100% done" in line]
+    assert len(made) == 1, "the second found all done"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
+    reason = why_not()
+    if reason is not None:
+        if os.environ.get("VFX_REQUIRE_SLURM") == "1":
+            pytest.fail(f"VFX_REQUIRE_SLURM=1, but {reason}")
+        pytest.skip(reason)
+    with one_node_slurm(tmp_path_factory.mktemp("slurm")) as slurm:
+        yield slurm
+
+
+def submit_to(cluster: Slurm, shot: Path, folder: Path, *words: str) -> dict[str, str]:
+    done = subprocess.run(
+        [find_program(), "submit", str(shot), "--farm", "slurm", "--chunk", "2", "--device", "cpu",
+         "--threads", "1", "--work", str(folder), *words], env=cluster.environment,
+        capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    ids: dict[str, str] = json.loads((folder / "farm/slurm/jobs.json").read_text())
+    return ids
+
+
+def test_slurm_survives_kills_and_requeues(
+    cluster: Slurm, shot: Path, undisturbed: dict[str, bytes]
+) -> None:
+    folder = shot.parent / "on slurm"
+    requeued = []
+
+    def run() -> bool:
+        ids = submit_to(cluster, shot, folder)
+        # Take a running simulation or rendering off its node, once each, as a dying node would.
+        end = time.monotonic() + 120.0
+        while True:
+            states = cluster.jobs()
+            for stage in ("sim", "render"):
+                running = [name.split()[0] for name, state in states.items()
+                           if name.endswith(f".{stage}") and state == "RUNNING"]
+                if stage in ids and running and stage not in requeued:
+                    cluster.requeue(running[0])
+                    requeued.append(stage)
+            if not any(state in ("PENDING", "RUNNING", "COMPLETING") for state in states.values()):
+                break
+            assert time.monotonic() < end, f"{states}{cluster.logs()}"
+            time.sleep(0.1)
+        return (folder / "comp/handoff.json").exists()
+
+    killed = run_while_killing(folder, run, 4, seed=5)
+    assert len(killed) >= 2 and requeued
+    assert results(folder) == undisturbed
+
+
+def test_slurm_requeues_a_simulation_whose_time_is_up(
+    cluster: Slurm, shot: Path, undisturbed: dict[str, bytes]
+) -> None:
+    folder = shot.parent / "limited"
+    ids = submit_to(cluster, shot, folder)
+    while not (folder / "sim/frame.1002.npz").exists():
+        time.sleep(0.02)
+    # What Slurm sends a minute before the limit.
+    cluster.run("scancel", "--signal=USR1", "--batch", ids["sim"])
+    log = folder / f"farm/slurm/plate.sim.{ids['sim']}.log"
+    while "requeued to go on" not in (log.read_text() if log.exists() else ""):
+        assert cluster.jobs()[f"{ids['sim']} plate.sim"] != "COMPLETED"
+        time.sleep(0.1)
+    while cluster.jobs()[f"{ids['sim']} plate.sim"] != "PENDING":
+        time.sleep(0.1)
+    cluster.hasten(ids["sim"])
+    states = cluster.wait(120.0)
+    assert states[f"{ids['sim']} plate.sim"] == "COMPLETED"
+    assert "going on from a checkpoint" in log.read_text()
+    assert results(folder) == undisturbed
+
+
+def test_a_failed_task_cancels_what_waits_for_it(cluster: Slurm, shot: Path) -> None:
+    folder = shot.parent / "failing"
+    ids = submit_to(cluster, shot, folder, "--farm-option=--begin=now+1")
+    (folder / "sim").mkdir(parents=True, exist_ok=True)
+    (folder / "sim/manifest.json").mkdir()           # nothing can be listed there
+    cluster.wait(60.0)
+    states = {stage: cluster.jobs()[f"{number} plate.{stage}"] for stage, number in ids.items()
+              if f"{number} plate.{stage}" in cluster.jobs()}
+    assert states["geometry"] == "COMPLETED" and states["sim"] == "FAILED"
+    assert states["lineage"] == states["comp"] == "CANCELLED"
+
+
+def test_openjd_runs_the_template(shot: Path, undisturbed: dict[str, bytes], vfx) -> None:
+    if shutil.which("openjd", path=_path()) is None:
+        pytest.skip("openjd is not installed; pip install openjd-cli")
+    folder = shot.parent / "openjd"
+    done = subprocess.run(
+        [find_program(), "submit", str(shot), "--farm", "openjd", "--chunk", "3", "--device",
+         "cpu", "--threads", "1", "--work", str(folder)],
+        env={**os.environ, "PATH": _path()}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    assert "openjd_progress: 100" in done.stdout
+    assert results(folder) == undisturbed
+    steps = openjd.template(submission(shot.parent))["steps"]
+    assert [step["name"].lower() for step in steps] == STAGES
+
+
+def _path() -> str:
+    return f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+
+
+def test_slurm_scripts_quote_every_word(tmp_path: Path) -> None:
+    plan = submission(tmp_path, device="cuda:0", threads=8, at_once=3)
+    for path in slurm.write_files(plan):
+        assert subprocess.run(["bash", "-n", str(path)], check=False).returncode == 0
+        assert "a shot'\"'\"'s.toml" in path.read_text()
+    script = slurm.batch_script(plan, plan.jobs[1])
+    assert "#SBATCH --gres=gpu:1" in script and "#SBATCH --cpus-per-task=8" in script
+    assert "--gres" not in slurm.batch_script(plan, plan.jobs[3])
+    assert slurm.submit_options(plan, plan.jobs[4], {"align": "17"}) == [
+        "--array=0-1%3", "--dependency=aftercorr:17", "--kill-on-invalid-dep=yes"]
+    assert (plan.folder("slurm") / "render.chunks").read_text() == "1001-1002\n1003-1004\n"
+
+
+def test_opencue_gets_layers_that_wait_for_each_other(tmp_path: Path) -> None:
+    plan = submission(tmp_path, extra=("show=film",))
+    opencue.write_files(plan)
+    root = ElementTree.parse(plan.folder("opencue") / "job.xml").getroot()
+    assert root.findtext("show") == "film"
+    assert [layer.get("name") for layer in root.iter("layer")] == STAGES
+    assert {(depend.findtext("deplayer"), depend.findtext("onlayer"), depend.get("type"))
+            for depend in root.iter("depend")} == {
+        ("sim", "geometry", "LAYER_ON_LAYER"), ("lineage", "sim", "LAYER_ON_LAYER"),
+        ("align", "lineage", "LAYER_ON_LAYER"), ("render", "align", "FRAME_BY_FRAME"),
+        ("comp", "render", "LAYER_ON_LAYER")}
+    render = next(layer for layer in root.iter("layer") if layer.get("name") == "render")
+    assert (render.findtext("range"), render.findtext("chunk")) == ("1-2", "1")
+    # The script of a layer turns the number of a chunk into its frames.
+    script = plan.folder("opencue") / "render.sh"
+    text = script.read_text().replace("exec vfx", "exec echo")
+    done = subprocess.run(["bash", "-c", text, "render.sh", "2"], capture_output=True, text=True,
+                          check=True)
+    assert "--frames 1003-1004" in done.stdout
+
+
+def test_opencue_writes_what_its_own_library_writes(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    outline = pytest.importorskip("outline", reason="opencue-pyoutline is not installed")
+    cue = pytest.importorskip("outline.backend.cue")
+    from outline.cuerun import OutlineLauncher
+    from outline.modules.shell import Shell
+
+    made = outline.Outline("plate", shot="plate", show="film", frame_range="1-2")
+    first = Shell("align", command=["a"], range="1-2", chunk=1)
+    second = Shell("render", command=["b"], range="1-2", chunk=1)
+    second.depend_on(first)
+    made.add_layer(first)
+    made.add_layer(second)
+    theirs = ElementTree.fromstring(cue.serialize_simple(OutlineLauncher(made)).partition(
+        ".dtd\">")[2])
+    plan = submission(tmp_path)
+    ours = ElementTree.fromstring(opencue.specification(plan).partition(".dtd\">")[2])
+    known = {element.tag for element in theirs.iter()} | {"cores", "gpus", "gpu_memory",
+                                                          "threadable"}
+    assert {element.tag for element in ours.iter()} <= known
+
+
+def test_deadline_gets_files_and_a_script_that_chains_them(tmp_path: Path) -> None:
+    plan = submission(tmp_path)
+    script, = deadline.write_files(plan)
+    fake = tmp_path / "bin/deadlinecommand"
+    fake.parent.mkdir()
+    fake.write_text("#!/bin/bash\necho Result=Success\nprintf 'JobID=id_%s\\r\\n' "
+                    "\"${1%%.*}\"\n")
+    fake.chmod(0o755)
+    done = subprocess.run(["bash", str(script)], capture_output=True, text=True, check=False,
+                          env={**os.environ, "PATH": f"{fake.parent}:{os.environ['PATH']}"})
+    assert done.returncode == 0, done.stderr
+    folder = plan.folder("deadline")
+    assert "JobDependencies=id_align" in (folder / "render.job.ready").read_text()
+    assert "JobDependencies" not in (folder / "geometry.job.ready").read_text()
+    render = (folder / "render.job").read_text().splitlines()
+    assert {"Plugin=CommandLine", "Frames=1001-1004", "ChunkSize=2",
+            "IsFrameDependent=true"} <= set(render)
+    assert "--frames <STARTFRAME>-<ENDFRAME>" in (folder / "render.plugin").read_text()
+
+
+@pytest.mark.parametrize("words, code, sentence", [
+    (["--farm", "slurm"], 3, "sbatch: not on PATH|scontrol: not on PATH"),
+    (["--farm", "openjd"], 3, "openjd: not on PATH"),
+    (["--farm", "deadline"], 3, "deadlinecommand: not on PATH"),
+    (["--farm", "local", "--frames", "900-1001"], 3, "900-1000 lie outside the shot"),
+    (["--farm", "local", "--work", "/proc/nowhere"], 3, "--work"),
+    (["--farm", "local", "--farm-option", "x"], 2, "takes none"),
+])
+def test_bad_requests_end_in_a_sentence(
+    shot: Path, vfx, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], code: int,
+    sentence: str
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    work = [] if "--work" in words else ["--work", tmp_path / "work"]
+    result = vfx("submit", shot, *words, *work)
+    assert result.exit_code == code, result.output
+    assert any(part in result.output for part in sentence.split("|"))
+
+
+def test_the_pixels_compared_are_not_all_one(undisturbed: dict[str, bytes]) -> None:
+    frames = [data for name, data in undisturbed.items() if name.endswith(".exr")]
+    assert len(set(frames)) == len(frames) == 4
+    assert np.frombuffer(frames[-1], np.uint8).std() > 1.0
