@@ -128,7 +128,7 @@ KERNEL void column_lengths(
 }
 
 // Which of the nz places z0 + k step of each column lie inside: winding number above 0.
-KERNEL void fill_columns(
+KERNEL void fill_cuts(
     int n_columns, int nz, double z0, double step,
     const int64 *start, const double *height, const int *turns,
     OUT uint8 *inside)          // (n_columns, nz)

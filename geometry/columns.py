@@ -48,7 +48,7 @@ class Columns:
         for first in range(0, n_columns, at_once):
             n = min(at_once, n_columns - first)
             inside = self.device.xp.zeros((n, nz), np.uint8)
-            self._module.fill_columns(n, nz, z0, step, self.start[first:first + n + 1],
+            self._module.fill_cuts(n, nz, z0, step, self.start[first:first + n + 1],
                                       self.height, self.turns, inside)
             column, z = np.nonzero(self.device.to_host(inside))
             x, y = np.divmod(column + first, self.shape[1])
