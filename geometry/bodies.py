@@ -28,19 +28,6 @@ DEFAULT_SPACING = 1e-3
 
 
 @dataclass(frozen=True)
-class Grading:
-    """Finer elements around a point, by a normal distribution of the distance to it.
-
-    The length scale is ``finest`` times the coarse one at the center and returns to the coarse
-    one with the distance r as 1 - (1 - finest) exp(-r^2 / (2 deviation^2)).
-    """
-
-    center: Vector           # [m], in the axes of the surface
-    deviation: float         # [m]
-    finest: float            # share of the coarse length scale, above 0, at most 1
-
-
-@dataclass(frozen=True)
 class Body:
     """One breakable object. World axes: y is up; lengths in metres.
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from vfx.device import Device
-from vfx.geometry.bodies import Body, Grading
+from vfx.geometry.bodies import Body
 from vfx.geometry.check import check_elements, check_whole
 from vfx.geometry.crossings import build_tree, triangles_above
 from vfx.geometry.cubes import block_elements, divide_grid
@@ -196,13 +196,13 @@ def _divide_irregular(
 
         return divide_shell(device, surface, spacing=spacing, count=count, layers=body.layers,
                             seed=body.seed, progress=progress)
+    from vfx.geometry.grading import toward_impact
     from vfx.geometry.voronoi import divide_voronoi
 
     grading = None
     if body.grading_deviation:
-        x, y, z = axes.T @ (np.array(body.grading_center) - np.array(body.center))
-        grading = Grading((float(x), float(y), float(z)), body.grading_deviation,
-                          body.grading_finest)
+        impact = axes.T @ (np.array(body.grading_center) - np.array(body.center))
+        grading = toward_impact(impact, body.grading_deviation, 1.0 / body.grading_finest)
     return divide_voronoi(device, surface, spacing=spacing, count=count, grading=grading,
                           seed=body.seed, progress=progress)
 
