@@ -131,6 +131,7 @@ class _Run:
                 self._job.device, self._solid, shot.materials, shot.solver, shot.floor,
                 shot.projectiles, shot.weakening, shot.bodies, colliders=shot.colliders,
                 regions=shot.regions, cracks=shot.cracks, images=self._job.work.densities())
+            self._simulation.refuse_step()
         except ValueError as error:
             raise ShotError(f"{shot.path}: {error}") from None
         checkpoint = self._checkpoints.newest(until=shot.step_of(min(self._missing)))

@@ -5,9 +5,8 @@ all particles noted within ``contact reach + skin`` of that place, so no pair in
 missing until one of the two has moved ``skin / 2`` from its noted place; then the places and
 lists of the particles that moved are brought up to date, and only theirs.
 
-A pair may stand in both lists or, after one of the two was collected again, in one only. It
-counts in the list that was collected last (``stamp``), in that of the lower particle where
-both were collected at once: exactly once. Forces are added up as 64-bit integers, so that
+A pair stands in the list that was collected last (``stamp``), in that of the lower particle
+where both were collected at once; what an older list says of it does not count. Forces are added up as 64-bit integers, so that
 neither the order nor the time of a collection changes a bit.
 """
 

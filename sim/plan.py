@@ -40,8 +40,6 @@ BYTES_A_NEIGHBOR = 0.25
 
 #: Share of a lattice's stable step that irregular elements get, some of which stand close.
 IRREGULAR_STEP = 0.7
-#: How much lighter than the mean the lightest irregular element is taken to be.
-IRREGULAR_MASS = 10.0
 
 
 @dataclass(frozen=True)
@@ -133,8 +131,8 @@ def make_plan(
         margin = 1.0 if body.shape == "grid" else IRREGULAR_STEP
         limits[f"the bonds of body '{body.name}' (bulk_modulus, density, spacing)"] = \
             margin * stable_step(material.density, stiffest)
-        # A lighter element answers to the same push sooner.
-        share = size.volume / (size.elements * spacing**3) / IRREGULAR_MASS
+        # The mean element counts: contact pushes lighter ones less (contact.py).
+        share = size.volume / (size.elements * spacing**3)
         limits[f"contact of body '{body.name}' (contact_stiffness)"] = math.sqrt(
             1.0 if body.shape == "grid" else share) * contact_step(
                 material.density, spacing, solver.contact_stiffness)

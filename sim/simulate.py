@@ -33,7 +33,7 @@ from vfx.sim.crack import rectangles
 from vfx.sim.flight import take_off
 from vfx.sim.initial import element_support, initial_velocity, strain_limits
 from vfx.sim.lattice import LatticeBonds, is_lattice
-from vfx.sim.material import bond_stiffness, stable_step
+from vfx.sim.material import SAFETY, bond_stiffness, stable_step
 from vfx.sim.ordering import LANES
 from vfx.sim.particles import (
     FLAG_FAULT,
@@ -149,6 +149,15 @@ class Simulation:
             stiffest = stiffness[body] * float(sums["inverse"][inside].max())
             self.stable_step = min(self.stable_step, stable_step(material.density, stiffest))
         self.bonds.set_stiffness(self.particles, stiffness)
+
+    def refuse_step(self) -> None:
+        """Raise ValueError with a sentence if the time step is too long for the network."""
+        timestep, limit = self.solver.timestep, SAFETY * self.stable_step
+        if timestep > limit:
+            raise ValueError(
+                f"sim.timestep is {timestep:.4g} s, but the bonds of the elements that were built "
+                f"are stable up to {limit:.4g} s only; use timestep = "
+                f"{2.0 ** math.floor(math.log2(limit))!r}, or a larger spacing")
 
     def _prepare(self) -> dict[str, list[Launch]]:
         """Bind the kernels of a step; ``settle`` is the part after the drift."""

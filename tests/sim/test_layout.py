@@ -136,3 +136,17 @@ def test_graded_bodies_bond_within_the_mean_horizon_and_stiffen_with_it(device: 
     assert np.abs(sim.acceleration - acceleration).max() < 1e-4 * np.abs(acceleration).max()
     stiffest = np.where(bonded, weight / length, 0.0).sum(1).max()
     assert sim.stable_step == pytest.approx(np.sqrt(2.0 * GLASS.density / stiffest), rel=1e-4)
+
+
+def test_step_beyond_the_built_network_is_refused(device: Device) -> None:
+    solid = graded_cloud()
+    tough = dataclasses.replace(GLASS, strain_limit=0.5)
+    for timestep, refused in ((2.0**-23, True), (2.0**-40, False)):
+        sim = Simulation(device, solid, {"glass": tough}, Solver(timestep=timestep),
+                         Floor(enabled=False))
+        assert (timestep > 0.9 * sim.stable_step) == refused
+        if refused:
+            with pytest.raises(ValueError, match=r"stable up to .* use timestep = "):
+                sim.refuse_step()
+        else:
+            sim.refuse_step()
