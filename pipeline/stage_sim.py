@@ -132,6 +132,9 @@ class _Run:
                 shot.projectiles, shot.weakening, shot.bodies, colliders=shot.colliders,
                 regions=shot.regions, cracks=shot.cracks, images=self._job.work.densities())
             self._simulation.refuse_step()
+            for number in self._simulation.idle_weakening:
+                self._job.progress.say(f"sim: weakening[{number}] meets no body and does nothing; "
+                                       "see its origin, length and points")
         except ValueError as error:
             raise ShotError(f"{shot.path}: {error}") from None
         checkpoint = self._checkpoints.newest(until=shot.step_of(min(self._missing)))

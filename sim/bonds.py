@@ -54,6 +54,9 @@ class Bonds(Protocol):
     def count(self) -> int:
         """Return the number of live bonds."""
 
+    def count_weak(self) -> int:
+        """Return the number of weakened bonds."""
+
 
 class ClusterBonds:
     """Bonds of irregular bodies (and of any other)."""

@@ -6,8 +6,8 @@ missing until one of the two has moved ``skin / 2`` from its noted place; then t
 lists of the particles that moved are brought up to date, and only theirs.
 
 A pair stands in the list that was collected last (``stamp``), in that of the lower particle
-where both were collected at once; what an older list says of it does not count. Forces are added up as 64-bit integers, so that
-neither the order nor the time of a collection changes a bit.
+where both were collected at once; what an older list says of it does not count. Forces are added
+up as 64-bit integers, so that neither the order nor the time of a collection changes a bit.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ from vfx.sim.settings import (
     Solver,
     Weakening,
 )
-from vfx.sim.weakening import plane_coordinates, weak_segments
+from vfx.sim.weakening import plane_coordinates, weak_segments, weakness
 
 #: A particle that moves further than this in one step [lambda] has run away.
 LARGEST_STEP = 0.25
@@ -116,10 +116,15 @@ class Simulation:
         self._source_start = device.from_host(self.layout.source_start)
         self._source = device.from_host(self.layout.source)
         self._contact = ContactSearch(device, solid, self.layout, solver.contact_stiffness)
-        for paths in weakening:
-            segments = weak_segments(paths)
+        #: Which of the weakenings meet no bond and no element, counted from 1.
+        self.idle_weakening: list[int] = []
+        for number, paths in enumerate(weakening, 1):
+            segments, before = weak_segments(paths), self.bonds.count_weak()
             if len(segments):
                 self.bonds.weaken(plane_coordinates(solid, paths), segments)
+            if self.bonds.count_weak() == before and not weakness(
+                    paths, solid.position, images or {}).any():
+                self.idle_weakening.append(number)
         if cracks:
             self.bonds.cut(self.particles, rectangles(cracks))
         self._set_stiffness()

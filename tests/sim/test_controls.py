@@ -344,6 +344,13 @@ def test_polyline_weakens_as_a_straight_walk_does(device: Device) -> None:
     assert abs(counts[1] - counts[0]) <= 2  # a bond may pass through the joint
 
 
+def test_weakening_that_meets_nothing_is_named(device: Device) -> None:
+    far = (1.0, 1.0, 0.0)
+    paths = (Weakening(paths=2), Weakening(paths=2, origin=far), Weakening(points=(far,)),
+             Weakening(points=((0.0, 0.0, 0.0),)))
+    assert setup(device, (9, 5, 1), weakening=paths).idle_weakening == [2, 3]
+
+
 def test_points_lower_the_strain_limit_around_them(device: Device) -> None:
     weak = Weakening(points=((0.0, 0.0, 0.0), (4e-3, 0.0, 0.0)), radius=2e-3)
     sim = setup(device, (9, 5, 1), weakening=(weak,), solver={"weak_factor": 0.2})
