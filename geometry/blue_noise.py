@@ -89,6 +89,9 @@ class Sampler:
         self.lower, self.upper = used.min(axis=0), used.max(axis=0)
         a, b, c = (surface.vertex[surface.triangle[:, k]] for k in range(3))
         self.volume = float(np.einsum("ij,ij->", a - a[0], np.cross(b - a[0], c - a[0])) / 6.0)
+        if not self.volume > 0.0:
+            raise ValueError(f"the surface encloses a volume of {self.volume:g} m^3; it must be "
+                             "closed, with its triangles anticlockwise seen from outside")
         self.area = float(np.linalg.norm(np.cross(b - a, c - a), axis=1).sum() / 2.0)
         self.relative = SizeField.of(grading, self.lower, self.upper)
 
@@ -252,7 +255,8 @@ class _Cells:
         columns = self.sampler.windings.columns(2)
         winding = xp.empty((nx * ny, nz), xp.uint8)
         device.module("geometry/blue_noise.cu").lattice_winding(
-            nx * ny, nx, nz, self.frame, *columns.grid[1:], columns.corner, columns.start, columns.column_triangle, winding)
+            nx * ny, nx, nz, self.frame, *columns.grid[1:], columns.corner, columns.start,
+            columns.column_triangle, winding)
         winding = winding.ravel()
         inside = (winding > 0) & (winding < 128)
         inside[self.crossed] = True
