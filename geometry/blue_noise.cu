@@ -39,13 +39,13 @@ DEVICE SizeField make_size_field(const double *packed)
 // Cells of a lattice that triangles pass through: listed in key (cell * n + triangle) if it is
 // given. Along the axis that a triangle faces most, it is at most a few cells thick.
 DEVICE int64 triangle_cells(
-    const double *vertex, const int *triangle, int64 n, int64 t, int nx, int ny, int nz,
-    const double *frame, int64 *key)
+    const double *corners, int64 n, int64 t, int nx, int ny, int nz, const double *frame,
+    int64 *key)
 {
     const int cells[3] = {nx, ny, nz};
-    const int *corner = triangle + 3 * t;
-    const Vec3d a = load_vec3d(vertex, corner[0]);
-    const Vec3d b = load_vec3d(vertex, corner[1]) - a, c = load_vec3d(vertex, corner[2]) - a;
+    const double *corner = corners + 9 * t;
+    const Vec3d a = load_vec3d(corner, 0);
+    const Vec3d b = load_vec3d(corner, 1) - a, c = load_vec3d(corner, 2) - a;
     const double normal[3] = {b.y * c.z - b.z * c.y, b.z * c.x - b.x * c.z, b.x * c.y - b.y * c.x};
     int axis = 0;
     for (int k = 1; k < 3; ++k)
@@ -56,10 +56,10 @@ DEVICE int64 triangle_cells(
     const double slope_u = -normal[iu] * steep, slope_v = -normal[iv] * steep;
     const double half = 0.5 * (fabs(slope_u) + fabs(slope_v)) / scale + slack;
     double u[3], v[3], low = 1e300, high = -1e300;
-    load_projected(vertex, triangle, t, axis, u, v);
+    load_projected(corner, axis, u, v);
     for (int k = 0; k < 3; ++k) {
-        low = minimum(low, coordinate(vertex, corner[k], axis));
-        high = maximum(high, coordinate(vertex, corner[k], axis));
+        low = minimum(low, corner[3 * k + axis]);
+        high = maximum(high, corner[3 * k + axis]);
     }
     int row, last_row;
     int64 total = 0;
@@ -70,7 +70,7 @@ DEVICE int64 triangle_cells(
         row_span(u, v, below - slack, below + 1.0 / scale + slack, frame[3 + iu], scale,
                  cells[iu], &first, &last);
         for (int column = first; column <= last; ++column) {
-            const double height = coordinate(vertex, corner[0], axis)
+            const double height = corner[axis]
                 + slope_u * (frame[3 + iu] + (column + 0.5) / scale - u[0])
                 + slope_v * (below + 0.5 / scale - v[0]);
             const double from = steep == 0.0 ? low : maximum(low, height - half);
@@ -94,22 +94,22 @@ DEVICE int64 triangle_cells(
 KERNEL void count_triangle_cells(
     int n, int nx, int ny, int nz,
     const double *frame,          // (7,): cells, lower corner, cells a unit of length
-    const double *vertex, const int *triangle,
+    const double *corner,         // (n, 3, 3)
     OUT int64 *count)             // (n,)
 {
     FOR_EACH(t, n) {
-        count[t] = triangle_cells(vertex, triangle, n, t, nx, ny, nz, frame, 0);
+        count[t] = triangle_cells(corner, n, t, nx, ny, nz, frame, 0);
     }
 }
 
 KERNEL void list_triangle_cells(
     int n, int nx, int ny, int nz, const double *frame,
-    const double *vertex, const int *triangle,
+    const double *corner,
     const int64 *start,           // (n,)
     OUT int64 *key)
 {
     FOR_EACH(t, n) {
-        triangle_cells(vertex, triangle, n, t, nx, ny, nz, frame, key + start[t]);
+        triangle_cells(corner, n, t, nx, ny, nz, frame, key + start[t]);
     }
 }
 
@@ -118,7 +118,7 @@ KERNEL void lattice_winding(
     int n, int nx, int nz,
     const double *frame,          // (7,)
     int cells_u, int cells_v, double lower_u, double lower_v, double scale,
-    const double *vertex, const int *triangle,
+    const double *corner,
     const int64 *start, const int *column_triangle,     // columns along z, of inside.cu
     OUT uint8 *winding)           // (n, nz)
 {
@@ -130,10 +130,13 @@ KERNEL void lattice_winding(
         const int64 place = (int64)column_of(v, lower_v, scale, cells_v) * cells_u
             + column_of(u, lower_u, scale, cells_u);
         for (int64 j = start[place]; j < start[place + 1]; ++j) {
-            const int *corner = triangle + 3 * (int64)column_triangle[j];
-            const int covers = triangle_covers(vertex, corner, 2, u, v);
+            const double *t = corner + 9 * (int64)column_triangle[j];
+            const double cw[3] = {t[2], t[5], t[8]};
+            double cu[3], cv[3];
+            load_projected(t, 2, cu, cv);
+            const int covers = triangle_covers(cu, cv, u, v);
             if (covers == 0) continue;
-            const double height = triangle_height(vertex, corner, 2, u, v);
+            const double height = triangle_height(cu, cv, cw, u, v);
             for (int k = 0; k < nz && frame[5] + (k + 0.5) * step < height; ++k)
                 column[k] = (uint8)(column[k] + covers);
         }
@@ -226,41 +229,63 @@ KERNEL void first_darts(
     }
 }
 
-// Which cells are not wholly nearer to one sample than both sizes allow.
+// Which cells are not wholly nearer to one sample than both sizes allow; or, with `split`, which
+// of the eight children of each cell.
 //
 // `steepest` bounds the slope of the sizes: over a cell they differ by no more than that times
 // half its diagonal.
 KERNEL void cells_open(
-    int n, double step, double steepest,
+    int64 n, int split, double step, double steepest,
     const double *cell_frame, const double *field, const double *frame, const int *start,
     const double *point,
-    const int *cell,              // (n, 3)
-    OUT int *open)                // (n,)
+    const int *cell,              // (n, 3), or (n / 8, 3)
+    OUT uint8 *open)              // (n,)
 {
     FOR_EACH(i, n) {
         const SizeField f = make_size_field(field);
         const PointGrid g = make_point_grid(frame, start, point);
-        const Vec3d p = make_vec3d(cell_frame[3] + step * (cell[3 * i] + 0.5),
-                                   cell_frame[4] + step * (cell[3 * i + 1] + 0.5),
-                                   cell_frame[5] + step * (cell[3 * i + 2] + 0.5));
+        const int *c = cell + 3 * (split ? i >> 3 : i);
+        const double cx = split ? 2 * c[0] + (i >> 2 & 1) : c[0];
+        const double cy = split ? 2 * c[1] + (i >> 1 & 1) : c[1];
+        const double cz = split ? 2 * c[2] + (i & 1) : c[2];
+        const Vec3d p = make_vec3d(cell_frame[3] + step * (cx + 0.5),
+                                   cell_frame[4] + step * (cy + 0.5),
+                                   cell_frame[5] + step * (cz + 0.5));
+        const double half = 0.5 * step;
         const double size = size_at(f, p) - steepest * step * 0.8660254037844387;
-        const GridRange r = grid_range(g, p, maximum(size, 0.0));
+        // A sample that covers the cell is nearer to its centre by half a cell at least.
+        const GridRange r = grid_range(g, p, maximum(size - half, 0.0));
         int is_open = 1;
-        for (int z = r.lz; z <= r.hz && is_open; ++z)
+        for (int z = r.lz; z <= r.hz && is_open && size > half; ++z)
             for (int y = r.ly; y <= r.hy && is_open; ++y) {
                 const int64 row = ((int64)z * g.ny + y) * g.nx;
                 for (int j = start[row + r.lx]; j < start[row + r.hx + 1]; ++j) {
                     const Vec3d q = load_vec3d(point, j);
-                    const Vec3d far = make_vec3d(fabs(q.x - p.x) + 0.5 * step,
-                                                 fabs(q.y - p.y) + 0.5 * step,
-                                                 fabs(q.z - p.z) + 0.5 * step);
+                    const Vec3d far = make_vec3d(fabs(q.x - p.x) + half, fabs(q.y - p.y) + half,
+                                                 fabs(q.z - p.z) + half);
                     const double square = dot(far, far);
-                    if (size <= 0.0 || square >= size * size) continue;
+                    if (square >= size * size) continue;
                     const double other = size_at(f, q);
                     if (square < other * other) { is_open = 0; break; }
                 }
             }
-        open[i] = is_open;
+        open[i] = (uint8)is_open;
+    }
+}
+
+// The children of cells that are listed as 8 * cell + child.
+KERNEL void make_children(
+    int n,
+    const int64 *which,           // (n,)
+    const int *cell, const uint8 *surface,
+    OUT int *child,               // (n, 3)
+    OUT uint8 *child_surface)     // (n,)
+{
+    FOR_EACH(i, n) {
+        const int64 parent = which[i] >> 3;
+        for (int k = 0; k < 3; ++k)
+            child[3 * i + k] = 2 * cell[3 * parent + k] + (int)(which[i] >> (2 - k) & 1);
+        child_surface[i] = surface[parent];
     }
 }
 
@@ -268,7 +293,7 @@ KERNEL void cells_open(
 KERNEL void cells_crossed(
     int n, int level, double step, int nx, int nz,
     const double *frame,
-    const double *vertex, const int *triangle,
+    const double *corner,
     const int64 *start,           // (cells + 1,)
     const int *cell_triangle,
     const int *cell,              // (n, 3)
@@ -282,10 +307,9 @@ KERNEL void cells_crossed(
         const double half = 0.5 * step * (1.0 + 1e-6);
         int meets = 0;
         for (int64 j = start[home]; j < start[home + 1] && !meets; ++j) {
-            const int *corner = triangle + 3 * (int64)cell_triangle[j];
-            const Vec3d a = load_vec3d(vertex, corner[0]) - p;
-            const Vec3d b = load_vec3d(vertex, corner[1]) - p;
-            const Vec3d c = load_vec3d(vertex, corner[2]) - p;
+            const double *t = corner + 9 * (int64)cell_triangle[j];
+            const Vec3d a = load_vec3d(t, 0) - p, b = load_vec3d(t, 1) - p;
+            const Vec3d c = load_vec3d(t, 2) - p;
             if (minimum(minimum(a.x, b.x), c.x) > half || maximum(maximum(a.x, b.x), c.x) < -half
                 || minimum(minimum(a.y, b.y), c.y) > half || maximum(maximum(a.y, b.y), c.y) < -half
                 || minimum(minimum(a.z, b.z), c.z) > half || maximum(maximum(a.z, b.z), c.z) < -half)

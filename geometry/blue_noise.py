@@ -29,6 +29,8 @@ from vfx.geometry.handoff import Array
 from vfx.geometry.inside import WindingNumbers
 from vfx.geometry.point_grid import PointGrid, grid_points
 
+#: How often cells throw a dart before they are cut, level by level.
+TURNS = (3, 2, 1)
 #: Times a cell is cut into eight before what is still open is left.
 DEEPEST = 10
 #: From this level on, cells that the surface passes must have a corner inside to be kept: where
@@ -36,8 +38,9 @@ DEEPEST = 10
 PROVEN = 5
 #: Cells of the first lattice.
 MOST_CELLS = 60_000_000
-#: Points a volume in units of the cubed distance, far from the surface (measured).
-DENSITY = 0.70
+#: Number of points times distance cubed, a volume; and more of them a surface, times distance
+#: squared (measured on cubes).
+DENSITY, SURFACE_DENSITY = 0.733, 0.232
 #: Samplings that the search for a count may take.
 MOST_TRIES = 12
 
@@ -79,20 +82,24 @@ class Sampler:
     ) -> None:
         self.device = device
         self.seed = seed & 0xffffffff
-        self.vertex = device.from_host(np.asarray(surface.vertex, np.float64))
-        self.triangle = device.from_host(np.asarray(surface.triangle, np.int32))
-        self.windings = WindingNumbers(device, self.vertex, self.triangle)
+        self.windings = WindingNumbers(
+            device, device.from_host(np.asarray(surface.vertex, np.float64)),
+            device.from_host(np.asarray(surface.triangle, np.int32)))
         used = surface.vertex[np.unique(surface.triangle)]
         self.lower, self.upper = used.min(axis=0), used.max(axis=0)
         a, b, c = (surface.vertex[surface.triangle[:, k]] for k in range(3))
         self.volume = float(np.einsum("ij,ij->", a - a[0], np.cross(b - a[0], c - a[0])) / 6.0)
+        if not self.volume > 0.0:
+            raise ValueError(f"the surface encloses a volume of {self.volume:g} m^3; it must be "
+                             "closed, with its triangles anticlockwise seen from outside")
+        self.area = float(np.linalg.norm(np.cross(b - a, c - a), axis=1).sum() / 2.0)
         self.relative = SizeField.of(grading, self.lower, self.upper)
 
     def sample_count(self, count: int, progress: Progress) -> Samples:
         """Return exactly ``count`` points, as far apart as the search finds."""
         # Too many by this share: more than the scatter of a sampling, so that few tries are lost.
         margin = 0.4 / np.sqrt(count) + 0.0004
-        spacing = (DENSITY * self.volume * self.relative.mean_density / count) ** (1.0 / 3.0)
+        spacing = self._expected_spacing(count * (1.0 + margin))
         best: Samples | None = None
         low, high = 0.0, np.inf            # distances that gave enough, and too few
         for attempt in range(MOST_TRIES):
@@ -110,6 +117,15 @@ class Sampler:
         if best is None:
             raise ValueError(f"{count} points do not fit into the surface; give fewer")
         return self._thin_out(best, count)
+
+    def _expected_spacing(self, count: float) -> float:
+        """Return the distance [m] at which a sampling probably has so many points."""
+        inner = DENSITY * self.volume * self.relative.mean_density
+        spacing = (inner / count) ** (1.0 / 3.0)
+        for _ in range(20):
+            rim = SURFACE_DENSITY * self.area * self.relative.mean_density ** (2.0 / 3.0)
+            spacing = ((inner + rim * spacing) / count) ** (1.0 / 3.0)
+        return float(spacing)
 
     def _thin_out(self, samples: Samples, count: int) -> Samples:
         """Take the points that are too many from the closest pairs."""
@@ -141,24 +157,30 @@ class Sampler:
         level = 0
         while len(cell) > 0 and level <= DEEPEST:
             step = cells.step / 2**level
-            dart = xp.empty((len(cell), 3), xp.float64)
-            kernels.throw_darts(len(cell), self.seed, level, step, cells.frame, cell, dart)
-            # Cells that the surface passes are partly outside.
-            doubtful = xp.flatnonzero(surface)
-            if len(doubtful) > 0:
-                inside = self.windings.of(dart[doubtful]) > 0
-                kept = xp.ones(len(dart), xp.bool_)
-                kept[doubtful] = inside
-                dart = dart[kept]
-            point = self._add(field, point, dart, spacing)
-            grid = self._grid(point, spacing)
-            cell, surface = _take(cell, surface, self._open(
-                field, cells, step, steepest, grid, cell))
+            for turn in range(TURNS[min(level, len(TURNS) - 1)]):
+                dart = xp.empty((len(cell), 3), xp.float64)
+                kernels.throw_darts(len(cell), self.seed, 16 * level + turn, step, cells.frame,
+                                    cell, dart)
+                # Cells that the surface passes are partly outside.
+                doubtful = xp.flatnonzero(surface)
+                if len(doubtful) > 0:
+                    kept = xp.ones(len(dart), xp.bool_)
+                    kept[doubtful] = self.windings.of(dart[doubtful]) > 0
+                    dart = dart[kept]
+                point = self._add(field, point, dart, spacing)
+                grid = self._grid(point, spacing)
+                given = (steepest, cells.frame, field, grid.frame, grid.start, grid.point, cell)
+                flag = xp.empty(len(cell), xp.uint8)
+                kernels.cells_open(len(cell), 0, step, *given, flag)
+                cell, surface = _take(cell, surface, xp.flatnonzero(flag))
             if level < DEEPEST:
-                cell, surface = cells.split(cell, surface)
-                cell, surface = _take(cell, surface, self._open(
-                    field, cells, step / 2.0, steepest, grid, cell))
-                cell, surface = cells.drop_outside(cell, surface, level + 1)
+                flag = xp.empty(8 * len(cell), xp.uint8)
+                kernels.cells_open(8 * len(cell), 1, step / 2.0, *given[:-1], cell, flag)
+                which = xp.flatnonzero(flag)
+                child = xp.empty((len(which), 3), xp.int32)
+                child_surface = xp.empty(len(which), xp.uint8)
+                kernels.make_children(len(which), which, cell, surface, child, child_surface)
+                cell, surface = cells.drop_outside(child, child_surface, level + 1)
             level += 1
         host = self.device.to_host(point)
         cover = 1.0 + 2.0**-DEEPEST * float(cells.step * np.sqrt(3.0) / spacing)
@@ -191,17 +213,6 @@ class Sampler:
             dart = apart(self._grid(winner, spacing), grid.point[first == 0])
         return xp.concatenate(added)
 
-    def _open(
-        self, field: Any, cells: _Cells, step: float, steepest: float, grid: PointGrid, cell: Any
-    ) -> Any:
-        """Return which cells are not covered by one point."""
-        xp = self.device.xp
-        flag = xp.empty(len(cell), xp.int32)
-        self.device.module("geometry/blue_noise.cu").cells_open(
-            len(cell), step, steepest, cells.frame, field, grid.frame, grid.start, grid.point,
-            cell, flag)
-        return flag > 0
-
 
 class _Cells:
     """The lattice whose cells throw darts, and which triangles pass through them."""
@@ -217,13 +228,13 @@ class _Cells:
         self.shape = tuple(int(c) for c in np.floor(extent / step) + 1.0)
         self.frame = device.from_host(
             np.concatenate([np.array(self.shape, float), sampler.lower, [1.0 / step]]))
-        n = len(sampler.triangle)
-        mesh = (sampler.vertex, sampler.triangle)
+        corner = sampler.windings.corner
+        n = len(corner)
         count = xp.empty(n, xp.int64)
-        kernels.count_triangle_cells(n, *self.shape, self.frame, *mesh, count)
+        kernels.count_triangle_cells(n, *self.shape, self.frame, corner, count)
         end = xp.cumsum(count)
         key = xp.empty(int(end[-1]), xp.int64)
-        kernels.list_triangle_cells(n, *self.shape, self.frame, *mesh, end - count, key)
+        kernels.list_triangle_cells(n, *self.shape, self.frame, corner, end - count, key)
         key.sort()
         self.cell_triangle = (key % n).astype(xp.int32)
         crossed = key // n
@@ -244,23 +255,17 @@ class _Cells:
         columns = self.sampler.windings.columns(2)
         winding = xp.empty((nx * ny, nz), xp.uint8)
         device.module("geometry/blue_noise.cu").lattice_winding(
-            nx * ny, nx, nz, self.frame, *columns.grid[1:], columns.vertex, columns.triangle,
-            columns.start, columns.column_triangle, winding)
+            nx * ny, nx, nz, self.frame, *columns.grid[1:], columns.corner, columns.start,
+            columns.column_triangle, winding)
         winding = winding.ravel()
         inside = (winding > 0) & (winding < 128)
         inside[self.crossed] = True
         place = xp.flatnonzero(inside)
-        surface = xp.zeros(len(winding), xp.bool_)
-        surface[self.crossed] = True
+        surface = xp.zeros(len(winding), xp.uint8)
+        surface[self.crossed] = 1
         column = place // nz
         cell = xp.stack([column % nx, column // nx, place % nz], axis=1).astype(xp.int32)
         return xp.ascontiguousarray(cell), surface[place]
-
-    def split(self, cell: Any, surface: Any) -> tuple[Any, Any]:
-        """Cut every cell into eight."""
-        xp = self.sampler.device.xp
-        child = 2 * cell[:, None, :] + self._corners()[None, :, :]
-        return xp.ascontiguousarray(child.reshape(-1, 3)), xp.repeat(surface, 8)
 
     def _corners(self) -> Any:
         return self.sampler.device.from_host(
@@ -277,10 +282,10 @@ class _Cells:
         tried = xp.ascontiguousarray(cell[doubtful])
         crossed = xp.empty(len(tried), xp.int32)
         device.module("geometry/blue_noise.cu").cells_crossed(
-            len(tried), level, step, self.shape[0], self.shape[2], self.frame, sampler.vertex,
-            sampler.triangle, self.start, self.cell_triangle, tried, crossed)
+            len(tried), level, step, self.shape[0], self.shape[2], self.frame,
+            sampler.windings.corner, self.start, self.cell_triangle, tried, crossed)
         surface = surface.copy()
-        surface[doubtful] = crossed > 0
+        surface[doubtful] = (crossed > 0).astype(xp.uint8)
         alone = doubtful[crossed == 0]
         kept = xp.ones(len(cell), xp.bool_)
         if len(alone) > 0:
@@ -293,7 +298,7 @@ class _Cells:
             place = device.from_host(sampler.lower) + step * corner
             inside = sampler.windings.of(xp.ascontiguousarray(place)) > 0
             kept[meets] = inside.reshape(-1, 8).any(axis=1)
-        return _take(cell, surface, kept)
+        return _take(cell, surface, xp.flatnonzero(kept))
 
 
 def _take(cell: Any, surface: Any, kept: Any) -> tuple[Any, Any]:

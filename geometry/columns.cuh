@@ -4,8 +4,6 @@
 // that is anticlockwise in (u, v) looks along +axis.
 #include "device/device.cuh"
 
-DEVICE double coordinate(const double *point, int64 i, int axis) { return point[3 * i + axis % 3]; }
-
 // The column of a coordinate, inside the grid.
 DEVICE int column_of(double x, double lower, double scale, int cells)
 {
@@ -52,12 +50,12 @@ DEVICE void row_range(
     *last = column_of(maximum(maximum(v[0], v[1]), v[2]) + slack, lower, scale, cells);
 }
 
-DEVICE void load_projected(
-    const double *vertex, const int *triangle, int64 t, int axis, double *u, double *v)
+// The other two coordinates of the corners (3, 3) of a triangle.
+DEVICE void load_projected(const double *corner, int axis, double *u, double *v)
 {
     for (int k = 0; k < 3; ++k) {
-        u[k] = coordinate(vertex, triangle[3 * t + k], axis + 1);
-        v[k] = coordinate(vertex, triangle[3 * t + k], axis + 2);
+        u[k] = corner[3 * k + (axis + 1) % 3];
+        v[k] = corner[3 * k + (axis + 2) % 3];
     }
 }
 
@@ -65,42 +63,32 @@ DEVICE void load_projected(
 //
 // A half-line along +u meets an edge or not by comparisons that both triangles at the edge
 // make with the same numbers: no point falls between two triangles, or into both.
-DEVICE int triangle_covers(
-    const double *vertex, const int *corner, int axis, double u, double v)
+DEVICE int triangle_covers(const double *cu, const double *cv, double u, double v)
 {
     int covers = 0;
     for (int k = 0; k < 3; ++k) {
-        const int from = corner[k], to = corner[k == 2 ? 0 : k + 1];
-        const int a = minimum(from, to), b = maximum(from, to);
-        const double va = coordinate(vertex, a, axis + 2), vb = coordinate(vertex, b, axis + 2);
-        if ((va <= v) == (vb <= v)) continue;
-        const double ua = coordinate(vertex, a, axis + 1), ub = coordinate(vertex, b, axis + 1);
-        const double side = (ub - ua) * (v - va) - (vb - va) * (u - ua);
-        if ((side > 0.0) != (vb > va) || side == 0.0) continue;
-        covers += (vb > va) == (from == a) ? 1 : -1;
+        const int l = k == 2 ? 0 : k + 1;
+        if ((cv[k] <= v) == (cv[l] <= v)) continue;
+        // From the lower end of the edge to the higher.
+        const bool up = cv[k] <= v;
+        const int a = up ? k : l, b = up ? l : k;
+        const double side = (cu[b] - cu[a]) * (v - cv[a]) - (cv[b] - cv[a]) * (u - cu[a]);
+        if (side > 0.0) covers += up ? 1 : -1;
     }
     return covers;
 }
 
 // Height along the axis at which a triangle that covers (u, v) does so.
 DEVICE double triangle_height(
-    const double *vertex, const int *corner, int axis, double u, double v)
+    const double *cu, const double *cv, const double *cw, double u, double v)
 {
-    const double wa = coordinate(vertex, corner[0], axis);
-    const double wb = coordinate(vertex, corner[1], axis);
-    const double wc = coordinate(vertex, corner[2], axis);
-    const double low = minimum(minimum(wa, wb), wc);
-    const double high = maximum(maximum(wa, wb), wc);
-    const double ua = coordinate(vertex, corner[0], axis + 1);
-    const double va = coordinate(vertex, corner[0], axis + 2);
-    const double ub = coordinate(vertex, corner[1], axis + 1) - ua;
-    const double vb = coordinate(vertex, corner[1], axis + 2) - va;
-    const double uc = coordinate(vertex, corner[2], axis + 1) - ua;
-    const double vc = coordinate(vertex, corner[2], axis + 2) - va;
+    const double low = minimum(minimum(cw[0], cw[1]), cw[2]);
+    const double high = maximum(maximum(cw[0], cw[1]), cw[2]);
+    const double ub = cu[1] - cu[0], vb = cv[1] - cv[0], uc = cu[2] - cu[0], vc = cv[2] - cv[0];
     const double area = ub * vc - uc * vb;
-    const double b = (u - ua) * vc - uc * (v - va);
-    const double a = ub * (v - va) - (u - ua) * vb;
+    const double b = (u - cu[0]) * vc - uc * (v - cv[0]);
+    const double c = ub * (v - cv[0]) - (u - cu[0]) * vb;
     const double height = area == 0.0 ? 0.5 * (low + high)
-        : wa + (b * (wb - wa) + a * (wc - wa)) / area;
+        : cw[0] + (b * (cw[1] - cw[0]) + c * (cw[2] - cw[0])) / area;
     return minimum(maximum(height, low), high);
 }

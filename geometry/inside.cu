@@ -5,13 +5,12 @@
 KERNEL void count_columns(
     int n, int axis, int cells_u, int cells_v,
     double lower_u, double lower_v, double scale,
-    const double *vertex,         // (v, 3)
-    const int *triangle,          // (n, 3)
+    const double *corner,         // (n, 3, 3): of triangles
     OUT int *count)               // (n,)
 {
     FOR_EACH(t, n) {
         double u[3], v[3];
-        load_projected(vertex, triangle, t, axis, u, v);
+        load_projected(corner + 9 * t, axis, u, v);
         int row, last_row, total = 0;
         row_range(v, lower_v, scale, cells_v, &row, &last_row);
         for (; row <= last_row; ++row) {
@@ -29,15 +28,14 @@ KERNEL void count_columns(
 KERNEL void fill_columns(
     int n, int axis, int cells_u, int cells_v,
     double lower_u, double lower_v, double scale,
-    const double *vertex,         // (v, 3)
-    const int *triangle,          // (n, 3)
+    const double *corner,         // (n, 3, 3): of triangles
     const int64 *end,             // (n,): where the list of each triangle ends
     const int *count,             // (n,)
     OUT int64 *key)               // column * n + triangle
 {
     FOR_EACH(t, n) {
         double u[3], v[3];
-        load_projected(vertex, triangle, t, axis, u, v);
+        load_projected(corner + 9 * t, axis, u, v);
         int row, last_row;
         int64 place = end[t] - count[t];
         row_range(v, lower_v, scale, cells_v, &row, &last_row);
@@ -56,31 +54,28 @@ KERNEL void fill_columns(
 KERNEL void column_winding(
     int n, int axis, int cells_u, int cells_v,
     double lower_u, double lower_v, double scale,
-    const double *vertex,         // (v, 3)
-    const int *triangle,          // (t, 3)
+    const double *corner,         // (t, 3, 3)
     const int64 *start,           // (cells_u * cells_v + 1,)
     const int *column_triangle,
     const double *point,          // (n, 3)
     OUT int *winding)             // (n,)
 {
     FOR_EACH(i, n) {
-        const double u = coordinate(point, i, axis + 1), v = coordinate(point, i, axis + 2);
-        const double w = coordinate(point, i, axis);
+        const double w = point[3 * i + axis];
+        const double u = point[3 * i + (axis + 1) % 3], v = point[3 * i + (axis + 2) % 3];
         const int64 c = (int64)column_of(v, lower_v, scale, cells_v) * cells_u
             + column_of(u, lower_u, scale, cells_u);
         int sum = 0;
         for (int64 j = start[c]; j < start[c + 1]; ++j) {
-            const int *corner = triangle + 3 * (int64)column_triangle[j];
-            const double wa = coordinate(vertex, corner[0], axis);
-            const double wb = coordinate(vertex, corner[1], axis);
-            const double wc = coordinate(vertex, corner[2], axis);
-            const double low = minimum(minimum(wa, wb), wc);
-            const double high = maximum(maximum(wa, wb), wc);
-            if (high <= w) continue;
-            const int covers = triangle_covers(vertex, corner, axis, u, v);
+            const double *t = corner + 9 * (int64)column_triangle[j];
+            const double cw[3] = {t[axis], t[3 + axis], t[6 + axis]};
+            if (maximum(maximum(cw[0], cw[1]), cw[2]) <= w) continue;
+            double cu[3], cv[3];
+            load_projected(t, axis, cu, cv);
+            const int covers = triangle_covers(cu, cv, u, v);
             if (covers == 0) continue;
-            if (low <= w && triangle_height(vertex, corner, axis, u, v) <= w) continue;
-            sum += covers;
+            if (minimum(minimum(cw[0], cw[1]), cw[2]) > w
+                || triangle_height(cu, cv, cw, u, v) > w) sum += covers;
         }
         winding[i] = sum;
     }

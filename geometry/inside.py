@@ -32,8 +32,7 @@ class WindingNumbers:
     def __init__(self, device: Device, vertex: Any, triangle: Any) -> None:
         """Take device arrays: ``vertex`` (v, 3) float64 and ``triangle`` (t, 3) int32."""
         self.device = device
-        self.vertex = vertex
-        self.triangle = triangle
+        self.corner = device.xp.ascontiguousarray(vertex[triangle])
         self._columns: dict[int, Columns] = {}
 
     def along(self, axis: int, point: Any) -> Any:
@@ -43,7 +42,7 @@ class WindingNumbers:
     def columns(self, axis: int) -> Columns:
         """Return the triangles by columns along an axis."""
         if axis not in self._columns:
-            self._columns[axis] = Columns(self.device, axis, self.vertex, self.triangle)
+            self._columns[axis] = Columns(self.device, axis, self.corner)
         return self._columns[axis]
 
     def of(self, point: Any) -> Any:
@@ -64,15 +63,15 @@ class WindingNumbers:
 class Columns:
     """Triangles by the columns along one axis that they may touch."""
 
-    def __init__(self, device: Device, axis: int, vertex: Any, triangle: Any) -> None:
+    def __init__(self, device: Device, axis: int, corner: Any) -> None:
         xp = device.xp
         kernels = device.module("geometry/inside.cu")
         self.device = device
         u, v = (axis + 1) % 3, (axis + 2) % 3
-        lower, upper = vertex.min(axis=0), vertex.max(axis=0)
+        lower, upper = corner.min(axis=(0, 1)), corner.max(axis=(0, 1))
         lower_u, lower_v = float(lower[u]), float(lower[v])
         extent = max(float(upper[u]) - lower_u, float(upper[v]) - lower_v, 1e-300)
-        n = len(triangle)
+        n = len(corner)
         cells = int(min(max(np.sqrt(2.0 * n), 8.0), MOST_COLUMNS))
         while True:
             scale = cells / extent
@@ -80,25 +79,24 @@ class Columns:
             cells_v = int(min(cells, (float(upper[v]) - lower_v) * scale + 1.0))
             grid = (axis, cells_u, cells_v, lower_u, lower_v, scale)
             count = xp.empty(n, xp.int32)
-            kernels.count_columns(n, *grid, vertex, triangle, count)
+            kernels.count_columns(n, *grid, corner, count)
             end = xp.cumsum(count, dtype=xp.int64)
             if int(end[-1]) <= MOST_ENTRIES * n + 1_000_000 or cells <= 8:
                 break
             cells //= 2
         key = xp.empty(int(end[-1]), xp.int64)
-        kernels.fill_columns(n, *grid, vertex, triangle, end, count, key)
+        kernels.fill_columns(n, *grid, corner, end, count, key)
         key.sort()
         n_columns = cells_u * cells_v
         self.start = xp.searchsorted(key, xp.arange(n_columns + 1, dtype=xp.int64) * n)
         self.column_triangle = (key % n).astype(xp.int32)
-        self.grid, self.vertex, self.triangle = grid, vertex, triangle
+        self.grid, self.corner = grid, corner
 
     def winding(self, point: Any) -> Any:
         """Return winding numbers (n,) of points (n, 3)."""
         winding = self.device.xp.empty(len(point), self.device.xp.int32)
         self.device.module("geometry/inside.cu").column_winding(
-            len(point), *self.grid, self.vertex, self.triangle, self.start,
-            self.column_triangle, point, winding)
+            len(point), *self.grid, self.corner, self.start, self.column_triangle, point, winding)
         return winding
 
 

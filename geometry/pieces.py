@@ -18,6 +18,9 @@ from vfx.geometry.cells import list_starts
 from vfx.geometry.elements import Elements, Surface
 from vfx.geometry.handoff import Array, Faces
 
+#: A piece of a cell that is smaller than this, relative to the cubed length scale, is no element.
+CHIP = 0.01
+
 if TYPE_CHECKING:
     from vfx.geometry.voronoi import Clipped
 
@@ -49,24 +52,89 @@ def assemble_elements(
         + np.bincount(outer_side, outer_moment[:, k], n_all) for k in range(4)], axis=1)
 
     cell_of = np.repeat(np.arange(n_cells), n_parts)
-    piece, notes = _pieces(clipped, cell_of, moment, outer_side, inner_side, device)
-    n = int(piece.max(initial=-1)) + 1
-    total = np.stack([np.bincount(piece, moment[:, k], n) for k in range(4)], axis=1)
-    of_cell = np.zeros(n, np.int64)
+    piece, n_bubbles = _pieces(clipped, cell_of, moment, outer_side, inner_side, device)
+    inner_side, outer_side = piece[inner_side], piece[outer_side]
+    n_pieces = int(piece.max()) + 1
+    of_cell = np.zeros(n_pieces, np.int64)
     of_cell[piece] = cell_of
-    position = site[order[of_cell]]
-    split = np.bincount(of_cell, minlength=n_cells)[of_cell] > 1
-    centroid = total[:, 1:] / total[:, :1]
-    position[split] = frame.from_unit(centroid[split])
+    total = _sums(piece, moment, n_pieces)
+    host = _hosts(device, clipped, of_cell, total[:, 0] / (size[order] * frame.scale)[of_cell]**3,
+                  inner_side)
 
-    faces, edge = _faces(device, surface, clipped, piece[inner_side], piece[outer_side], frame)
-    n_split = len(np.unique(of_cell[split]))
-    if n_split:
-        notes += (f"{n_split} cells were cut into pieces by the surface: "
-                  f"{int(split.sum())} elements of their own",)
+    # Elements are the pieces that are not part of another.
+    alone = host == np.arange(n_pieces)
+    element = (np.cumsum(alone) - 1)[host]
+    n_split = np.bincount(of_cell[alone], minlength=n_cells)[of_cell] > 1
+    position = site[order[of_cell]]
+    position[n_split] = frame.from_unit(total[n_split, 1:] / total[n_split, :1])
+    volume = _sums(element, total, int(alone.sum()))[:, 0] / frame.scale**3
+    faces, edge = _faces(device, surface, clipped, element[inner_side], element[outer_side], frame)
     return Elements(
-        position=position, volume=total[:, 0] / frame.scale**3, size=size[order[of_cell]],
-        length_scale=length_scale, edge=edge, faces=faces, notes=notes)
+        position=position[alone], volume=volume, size=size[order[of_cell[alone]]],
+        length_scale=length_scale, edge=edge, faces=faces,
+        notes=_notes(clipped, int((n_split & alone).sum()), n_pieces - len(volume), n_bubbles))
+
+
+def _sums(group: Array, value: Array, n: int) -> Array:
+    """Return the sums (n, k) of values (m, k) over groups."""
+    return np.stack([np.bincount(group, column, n) for column in value.T], axis=1)
+
+
+def _notes(clipped: Clipped, n_split: int, n_chips: int, n_bubbles: int) -> tuple[str, ...]:
+    """Return what a person should know of the clipping."""
+    notes = []
+    if n_split:
+        notes.append(f"{n_split} elements are pieces of cells that the surface cuts into several")
+    if n_chips:
+        notes.append(f"{n_chips} chips of cells, below {CHIP:g} of the cubed length scale, went to "
+                     "the element beside them")
+    if n_bubbles:
+        notes.append(f"{n_bubbles} bubbles lie within single cells")
+    if clipped.n_wrong:
+        notes.append(f"at {clipped.n_wrong} places the surface touches or crosses itself so that "
+                     "faces do not fit together exactly")
+    return tuple(notes)
+
+
+def _hosts(
+    device: Device, clipped: Clipped, of_cell: Array, relative: Array, inner_side: Array
+) -> Array:
+    """Return the piece that each piece goes to: itself, but another for chips of cells.
+
+    of_cell (n,): the cell of each piece; relative (n,): its volume by its cubed length scale;
+    inner_side (k, 2): pieces on both sides of the inner polygons.
+    """
+    host = np.arange(len(of_cell))
+    n_of_cell = np.bincount(of_cell)
+    chip = (n_of_cell[of_cell] > 1) & (relative < CHIP)
+    if not chip.any():
+        return host
+    polygon = np.flatnonzero(chip[inner_side].any(axis=1))
+    area = _areas(device, clipped, polygon)
+    for piece in np.flatnonzero(chip)[np.argsort(relative[chip], kind="stable")]:
+        # The piece behind most of its border, or else the largest of its cell.
+        touches = (inner_side[polygon] == piece).any(axis=1)
+        other = host[inner_side[polygon[touches]].sum(axis=1) - piece]
+        shared = np.bincount(other, area[touches], 1)
+        shared[host[piece]:host[piece] + 1] = 0.0
+        if shared.max() > 0.0:
+            target = int(np.argmax(shared))
+        else:
+            mates = np.flatnonzero((of_cell == of_cell[piece]) & (host == np.arange(len(host))))
+            target = int(host[mates[np.argmax(relative[mates])]])
+        host[host == piece] = target
+    return host
+
+
+def _areas(device: Device, clipped: Clipped, polygon: Array) -> Array:
+    """Return the areas (k,) of some inner polygons."""
+    start, vertex = device.to_host(clipped.inner.start), device.to_host(clipped.inner.vertex)
+    position = device.to_host(clipped.position)
+    area = np.empty(len(polygon))
+    for place, index in enumerate(polygon):
+        corner = position[vertex[start[index]:start[index + 1]]] - position[vertex[start[index]]]
+        area[place] = 0.5 * np.linalg.norm(np.cross(corner[1:-1], corner[2:]).sum(axis=0))
+    return area
 
 
 def _parts(device: Device, clipped: Clipped) -> tuple[Array, Array, Array]:
@@ -108,8 +176,8 @@ def _moments(device: Device, start: Any, vertex: Any, position: Any) -> Array:
 def _pieces(
     clipped: Clipped, cell_of: Array, moment: Array, outer_side: Array, inner_side: Array,
     device: Device,
-) -> tuple[Array, tuple[str, ...]]:
-    """Return the piece of each part, numbered in the order of their cells, and notes."""
+) -> tuple[Array, int]:
+    """Return the piece of each part, numbered in the order of their cells; number of bubbles."""
     solid = moment[:, 0] > 0.0
     number = np.cumsum(solid) - 1
     n_solid = np.bincount(cell_of, solid, int(cell_of.max()) + 1).astype(np.int64)
@@ -121,10 +189,7 @@ def _pieces(
     if len(doubtful):
         around = _pieces_around(clipped, cell_of, solid, doubtful, outer_side, inner_side, device)
         piece[doubtful] = number[around]
-    notes: tuple[str, ...] = ()
-    if len(bubble):
-        notes = (f"{len(bubble)} bubbles lie within single cells",)
-    return piece, notes
+    return np.minimum(piece, number[-1]), len(bubble)
 
 
 def _pieces_around(
@@ -181,18 +246,23 @@ def _faces(
         device.from_host(np.asarray(surface.normal, np.float32)),
         device.from_host(np.asarray(surface.uv, np.float32)), normal, uv)
 
-    # Inner faces in the order of their edges: they nearly are.
+    # Inner faces in the order of their edges, which they nearly are; not those within an element.
     inner_start, inner_vertex = device.to_host(inner.start), device.to_host(inner.vertex)
-    n_elements = int(max(inner_side.max(initial=0), outer_side.max(initial=0))) + 1
-    key = inner_side[:, 0].astype(np.int64) * n_elements + inner_side[:, 1]
+    n_elements = int(outer_side.max()) + 1 if len(inner_side) == 0 else int(
+        max(inner_side.max(), outer_side.max())) + 1
+    flipped = inner_side[:, 0] > inner_side[:, 1]
+    key = inner_side.min(axis=1).astype(np.int64) * n_elements + inner_side.max(axis=1)
     order = np.argsort(key, kind="stable")
+    order = order[inner_side[order, 0] != inner_side[order, 1]]
     key = key[order]
-    if not np.array_equal(order, np.arange(len(order))):
+    if flipped.any() or not np.array_equal(order, np.arange(len(inner_side))):
         count = np.diff(inner_start)[order]
         begin = np.concatenate([[0], np.cumsum(count)])
-        inner_vertex = inner_vertex[np.repeat(inner_start[order] - begin[:-1], count)
-                                    + np.arange(len(inner_vertex))]
-        inner_start, inner_side = begin, inner_side[order]
+        step = np.repeat(np.where(flipped[order], -1, 1), count)
+        first = np.where(flipped[order], inner_start[order + 1] - 1, inner_start[order])
+        within = np.arange(int(begin[-1])) - np.repeat(begin[:-1], count)
+        inner_vertex = inner_vertex[np.repeat(first, count) + step * within]
+        inner_start, inner_side = begin, np.sort(inner_side[order], axis=1)
     new = np.ones(len(key), np.bool_)
     new[1:] = key[1:] != key[:-1]
     edge = np.stack([key[new] // n_elements, key[new] % n_elements], axis=1).astype(np.int32)

@@ -1,6 +1,9 @@
 // The part of each Voronoi face that is inside the surface, as convex polygons; see regions.py.
 #include "geometry/convex.cuh"
 
+// How often the inside of a surface that crosses itself may lie upon itself.
+#define MOST_WINDING 3
+
 // Which cell each plane belongs to.
 KERNEL void mark_planes(
     int n, const int64 *plane_start, OUT int *plane_cell)
@@ -117,27 +120,31 @@ DEVICE int face_loop(
     return 0;
 }
 
-// Whether each face that no surface polygon touches is inside: its corners, else 0.
+// How often each face that no surface polygon touches is inside: once, or not at all; more often
+// where a surface crosses itself and its inside lies upon itself.
 KERNEL void whole_faces(
     int n,
-    const int *plane_cell, const int64 *plane_start, const int *plane,
+    const int *plane_cell, const int64 *plane_start,
     const int64 *vertex_start, const uint16 *vertex_plane, const int *vertex,
     const int *winding,           // (v,)
     const int *n_segments, const int *n_corners,
-    OUT int *whole,               // (n,)
-    OUT int *mixed)               // (n,): 1 where some corners are inside and some are not
+    OUT int *copies,              // (n,)
+    OUT int *mixed)               // (n,): 1 where the corners differ
 {
     FOR_EACH(f, n) {
-        whole[f] = mixed[f] = 0;
+        copies[f] = mixed[f] = 0;
         if (n_segments[f] > 0 || n_corners[f] == 0) continue;
         const int p = plane_cell[f], a = (int)(f - plane_start[p]);
-        int inside = 0;
+        int least = 1 << 30, most = 0;
         for (int64 v = vertex_start[p]; v < vertex_start[p + 1]; ++v) {
             const uint16 *t = vertex_plane + 3 * v;
-            if (t[0] == a || t[1] == a || t[2] == a) inside += winding[vertex[v]] > 0;
+            if (t[0] != a && t[1] != a && t[2] != a) continue;
+            const int count = minimum(maximum(winding[vertex[v]], 0), MOST_WINDING);
+            least = minimum(least, count);
+            most = maximum(most, count);
         }
-        if (inside == n_corners[f]) whole[f] = inside;
-        else mixed[f] = inside > 0;
+        copies[f] = least;
+        mixed[f] = least < most;
     }
 }
 
@@ -146,12 +153,13 @@ KERNEL void write_whole_faces(
     int n,
     const int *plane_cell, const int64 *plane_start, const int64 *vertex_start,
     const uint16 *vertex_plane, const int *vertex,
-    const int *whole, const int64 *polygon_start, const int64 *corner_start,
+    const int *copies, const int *n_corners,
+    const int64 *polygon_start, const int64 *corner_start,
     OUT int64 *corner_end,        // (polygons,)
     OUT int *corner)
 {
     FOR_EACH(f, n) {
-        if (whole[f] == 0) continue;
+        if (copies[f] == 0) continue;
         const int p = plane_cell[f], a = (int)(f - plane_start[p]);
         const int64 first = vertex_start[p], end = vertex_start[p + 1];
         int64 place = corner_start[f];
@@ -161,7 +169,7 @@ KERNEL void write_whole_faces(
             const uint16 *t = vertex_plane + 3 * v;
             if (t[0] == a || t[1] == a || t[2] == a) next = t[0] == a ? t[1] : t[1] == a ? t[2] : t[0];
         }
-        for (int k = 0; k < whole[f]; ++k) {
+        for (int k = 0; k < n_corners[f]; ++k) {
             for (int64 v = first; v < end; ++v) {
                 const uint16 *s = vertex_plane + 3 * v;
                 const int turn = s[0] == a && s[1] == next ? s[2]
@@ -172,7 +180,11 @@ KERNEL void write_whole_faces(
                 break;
             }
         }
-        corner_end[polygon_start[f]] = place;
+        for (int k = 0; k < copies[f]; ++k) {
+            for (int c = 0; k > 0 && c < n_corners[f]; ++c, ++place)
+                corner[place] = corner[place - n_corners[f]];
+            corner_end[polygon_start[f] + k] = place;
+        }
     }
 }
 
@@ -204,7 +216,7 @@ DEVICE void add_inside_parts(
     const Vec3d direction = load_vec3d(position, high) - origin;
     int n_open = 0;
     // Open parts wait on a stack; each is the vertex that it starts at.
-    for (int k = 0; k < winding[low] && k < 3; ++k) s->stack[n_open++] = low;
+    for (int k = 0; k < winding[low] && k < MOST_WINDING; ++k) s->stack[n_open++] = low;
     double last = -1e300;
     int last_vertex = -1;
     for (;;) {
@@ -236,7 +248,7 @@ DEVICE void add_inside_parts(
             add_edge(s, along ? start : vertex, along ? vertex : start);
         } else s->failed = 1;
     }
-    if (n_open != minimum(winding[high], 3)) s->failed = 1;
+    if (n_open != maximum(minimum(winding[high], MOST_WINDING), 0)) s->failed = 1;
     while (n_open > 0) {
         const int start = s->stack[--n_open];
         add_edge(s, along ? start : high, along ? high : start);

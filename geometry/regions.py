@@ -57,9 +57,10 @@ def inner_polygons(
     segment = xp.empty((int(n_segments.sum()), 4), xp.int32)
     kernels.list_segments(n, cells.plane_start, cells.plane, surface.cell_start, surface.start,
                           surface.label, surface.vertex, segment_end, segment)
-    whole, mixed = xp.empty(n_planes, xp.int32), xp.empty(n_planes, xp.int32)
-    shape = (cells.plane_start, cells.plane, cells.vertex_start, cells.vertex_plane, cells.vertex)
-    kernels.whole_faces(n_planes, plane_cell, *shape, winding, n_segments, n_corners, whole, mixed)
+    copies, mixed = xp.empty(n_planes, xp.int32), xp.empty(n_planes, xp.int32)
+    kernels.whole_faces(n_planes, plane_cell, cells.plane_start, cells.vertex_start,
+                        cells.vertex_plane, cells.vertex, winding, n_segments, n_corners, copies,
+                        mixed)
 
     # Put the crossed faces together, a part of them at a time.
     crossed = xp.flatnonzero(n_segments > 0).astype(xp.int32)
@@ -81,18 +82,17 @@ def inner_polygons(
         parts.append((face, start, corner, length, *counts))
 
     # Lay whole faces and pieces out in the order of the planes.
-    n_polygons, polygon_corners = (whole > 0).astype(xp.int32), whole
+    n_polygons, polygon_corners = copies.copy(), copies * n_corners
     for face, _, _, _, n_pieces, n_piece_corners, _ in parts:
         n_polygons[face] = n_pieces
         polygon_corners[face] = n_piece_corners
     polygon_start = list_starts(device, n_polygons)
     corner_start = list_starts(device, polygon_corners)
-    whole = xp.where(n_segments > 0, 0, whole).astype(xp.int32)
     end_of = xp.zeros(int(polygon_start[-1]) + 1, xp.int64)
     vertex = xp.empty(int(corner_start[-1]), xp.int32)
     kernels.write_whole_faces(n_planes, plane_cell, cells.plane_start, cells.vertex_start,
-                              cells.vertex_plane, cells.vertex, whole, polygon_start,
-                              corner_start, end_of[1:], vertex)
+                              cells.vertex_plane, cells.vertex, copies, n_corners,
+                              polygon_start, corner_start, end_of[1:], vertex)
     for face, start, corner, length, n_pieces, _, _ in parts:
         kernels.write_pieces(len(face), face, start, corner, length, n_pieces, polygon_start,
                              corner_start, end_of[1:], vertex)
@@ -113,6 +113,9 @@ def _vertex_windings(
     winding = xp.ones(len(cells.position), xp.int32)
     near = xp.flatnonzero(marked)
     winding[near] = windings.of(xp.ascontiguousarray(cells.position[near]))
+    if len(near) > 0 and int(winding.max()) > 1:
+        # The inside lies upon itself: so it may in cells without surface.
+        winding = windings.of(cells.position)
     return winding
 
 
