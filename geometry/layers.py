@@ -60,19 +60,18 @@ class Points:
                       self.nearest[index], self.upward[index])
 
 
-def first_points(
-    tree: DistanceTree, band: Band, features: Features, *, spacing: float, across: float,
-    layers: int, seed: int
+def candidate_points(
+    tree: DistanceTree, band: Band, features: Features, *, spacing: float, layers: int
 ) -> Points:
-    """Choose points on the layers, ``across`` apart or so on each of them."""
+    """Return far more points on the layers than are needed, from which to choose."""
     device, xp = tree.device, tree.device.xp
     layer = np.maximum(np.rint(band.depth / spacing), 0).astype(np.int32)
-    edge_point, edge_normal = _sampled(features, across)
-    sharp, sharp_normal = (np.concatenate(parts) for parts in (
-        (features.corner, edge_point), (features.corner_normal, edge_normal)))
+    edge_point, which = sample_segments(features.segment, spacing / 8.0)
+    sharp = np.concatenate([features.corner, edge_point])
+    sharp_normal = np.concatenate([features.corner_normal, features.normal[which]])
     kind = np.repeat(np.array([_AT_CORNER, _ON_EDGE], np.uint8),
                      [len(features.corner), len(edge_point)])
-    seen = is_resolved(tree, sharp, sharp_normal, 0.5 * across)
+    seen = is_resolved(tree, sharp, sharp_normal, 0.5 * spacing)
     sharp, kind = sharp[seen], kind[seen]
     points = Points(
         device.from_host(np.concatenate([sharp, band.point])),
@@ -81,10 +80,15 @@ def first_points(
         device.from_host(np.concatenate([sharp, band.nearest])),
         xp.zeros((len(sharp) + len(layer), 3)))
     points = points.take(xp.flatnonzero(points.layer < layers))
-    points = points.take(xp.flatnonzero(first_landing(tree, points, spacing)))
-    rank = np.random.Generator(np.random.Philox(seed + 1)).permutation(len(points.point))
-    order = device.from_host(rank) - len(rank) * points.kind.astype(xp.int64)
-    return thin(device, points, order, FIRST_DISTANCE * across)
+    return points.take(xp.flatnonzero(first_landing(tree, points, spacing)))
+
+
+def first_points(device: Device, candidates: Points, *, across: float, seed: int) -> Points:
+    """Choose points that are ``across`` apart or so on each layer, corners and edges first."""
+    n = len(candidates.point)
+    rank = np.random.Generator(np.random.Philox(seed + 1)).permutation(n)
+    order = device.from_host(rank) - n * candidates.kind.astype(device.xp.int64)
+    return thin(device, candidates, order, FIRST_DISTANCE * across)
 
 
 def first_landing(tree: DistanceTree, points: Points, spacing: float) -> Any:

@@ -24,7 +24,13 @@ from vfx.geometry.distance import DistanceTree, build_distance, morton_order
 from vfx.geometry.elements import Elements, Progress, Surface
 from vfx.geometry.features import Features, find_features
 from vfx.geometry.handoff import Array, Faces
-from vfx.geometry.layers import SPREAD_STEPS, Points, first_points, spread
+from vfx.geometry.layers import (
+    SPREAD_STEPS,
+    Points,
+    candidate_points,
+    first_points,
+    spread,
+)
 from vfx.geometry.parts import Parts, find_parts
 from vfx.geometry.skin import dress_faces
 from vfx.geometry.tetrahedra import (
@@ -39,6 +45,8 @@ from vfx.geometry.tetrahedra import (
 #: Distance of neighbours on a layer, in layer spacings. The mean over all six of them is 1.09
 #: times that: the edge of regular tetrahedra as high as a layer spacing.
 ACROSS = 1.12
+#: Edge of the cells into which candidates for points are thrown, in layer spacings.
+CANDIDATE_CELL = 0.6
 #: Tetrahedra in the volume of a cubed layer spacing, and how many are left of those of the first
 #: points when the points have been spread; measured.
 DENSITY = 4.7
@@ -108,7 +116,8 @@ def divide_shell(
     if spacing is not None:
         unit = spacing / body.scale
         progress("Throwing points", 0.05)
-        points = _first_points(body, unit, ACROSS, layers, seed)
+        candidates = _candidates(body, unit, layers, seed)
+        points = first_points(device, candidates, across=ACROSS * unit, seed=seed)
         shell = _spread_shell(body, points, unit, ACROSS, layers, progress, (0.3, 0.9))
     else:
         assert count is not None
@@ -141,32 +150,40 @@ def _shell_of_count(
     Where walls are about as thin as a few layers, the count jumps when one more layer finds
     room; then the spacing on the layers follows, not that between them.
     """
+    device = body.tree.device
     guess = _first_spacing(body, count, layers)
     lower, upper = body.bounds
     band = fill_band(body.tree, lower, upper, edge=guess, outside=0.0,
                      inside=1.5 * layers * guess, blur=0.0, seed=seed)
     spacing = _spacing_of_count(band, count, layers, guess)
-    across, factor = ACROSS, 1.0
+    across = ACROSS
+    candidates = _candidates(body, spacing, layers, seed)
     for trial in range(COUNT_TRIALS):
-        progress("Finding the spacing", 0.05 + 0.3 * trial / COUNT_TRIALS)
-        points = _first_points(body, spacing, across, layers, seed)
+        progress("Finding the spacing", 0.1 + 0.3 * trial / COUNT_TRIALS)
+        points = first_points(device, candidates, across=across * spacing, seed=seed)
         found = SPREAD_SHARE * len(_join(body, points, spacing, layers).tet) / count
         if abs(found - 1.0) <= COUNT_TOLERANCE / 2:
             break
-        if trial == 0 or (trial == 1 and abs(found - 1.0) <= COUNT_JUMP):
-            factor *= found * count / _predicted(band, spacing, layers)
+        if trial == 0 and abs(found - 1.0) > COUNT_JUMP:
+            factor = found * count / _predicted(band, spacing, layers)
             spacing = _spacing_of_count(band, count / factor, layers, guess)
+            candidates = _candidates(body, spacing, layers, seed)
         else:
-            across *= min(max(math.sqrt(found), 0.8), 1.25)
-    shell = _spread_shell(body, points, spacing, across, layers, progress, (0.35, 0.9))
+            across *= _narrower(found)
+    shell = _spread_shell(body, points, spacing, across, layers, progress, (0.4, 0.9))
     off = len(shell.tet) / count
     if abs(off - 1.0) > COUNT_TOLERANCE:
-        across *= min(max(math.sqrt(off), 0.8), 1.25)
-        points = _first_points(body, spacing, across, layers, seed)
+        across *= _narrower(off)
+        points = first_points(device, candidates, across=across * spacing, seed=seed)
         again = _spread_shell(body, points, spacing, across, layers, progress, (0.5, 0.9))
         if abs(len(again.tet) / count - 1.0) < abs(off - 1.0):
             shell = again
     return shell
+
+
+def _narrower(found: float) -> float:
+    """Return by what the spacing on layers has to change where ``found`` times too many are."""
+    return min(max(math.sqrt(found), 0.8), 1.25)
 
 
 def _first_spacing(body: Body, count: int, layers: int) -> float:
@@ -190,15 +207,13 @@ def _spacing_of_count(band: Band, count: float, layers: int, guess: float) -> fl
     return high
 
 
-def _first_points(
-    body: Body, spacing: float, across: float, layers: int, seed: int
-) -> Points:
-    """Choose points on the layers, ``across`` layer spacings apart or so."""
+def _candidates(body: Body, spacing: float, layers: int, seed: int) -> Points:
+    """Return points on the layers from which to choose."""
     lower, upper = body.bounds
-    band = fill_band(body.tree, lower, upper, edge=0.5 * spacing, outside=0.5 * spacing,
-                     inside=(layers - 0.5) * spacing, blur=0.5 * spacing, seed=seed)
-    return first_points(body.tree, band, body.features, spacing=spacing, across=across * spacing,
-                        layers=layers, seed=seed)
+    band = fill_band(body.tree, lower, upper, edge=CANDIDATE_CELL * spacing,
+                     outside=0.5 * spacing, inside=(layers - 0.5) * spacing, blur=0.5 * spacing,
+                     seed=seed)
+    return candidate_points(body.tree, band, body.features, spacing=spacing, layers=layers)
 
 
 def _spread_shell(
