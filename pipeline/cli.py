@@ -17,6 +17,7 @@ from vfx.pipeline.cli_options import (
     ends_in_sentences,
     run_options,
 )
+from vfx.pipeline.errors import PipelineError
 from vfx.pipeline.frames import frames_text
 from vfx.pipeline.progress import Progress, StopSignals
 from vfx.pipeline.report import check_report, clean, refused_mesh_lines, status_table
