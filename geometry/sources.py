@@ -25,8 +25,8 @@ from vfx.geometry.mesh_files import MeshError, RawMesh, read_raw_mesh
 
 #: Elements in a cube of lambda: of blue-noise sites at their least distance, and of
 #: tetrahedra between layers lambda apart.
-SITES_A_CUBE = 0.73
-TETRAHEDRA_A_CUBE = 8.5
+SITES_A_CUBE = 0.79
+TETRAHEDRA_A_CUBE = 4.6
 
 
 @dataclass(frozen=True)
