@@ -133,7 +133,7 @@ def _graded_density(body: Body, volume: float) -> float:
     """Return about how many sites a graded body has of those it had if all were the finest."""
     far = body.grading_finest**3
     near = (2.0 * math.pi) ** 1.5 * body.grading_deviation**3
-    return far + (1.0 - far) * min(near / volume, 1.0)
+    return float(far + (1.0 - far) * min(near / volume, 1.0))
 
 
 def _box_area(edges: tuple[float, float, float]) -> float:
