@@ -64,7 +64,8 @@ class Body:
         False, "Close small holes, turn flipped faces and unite shells that cross.")
     spacing: float = setting(
         0.0, "The length scale lambda: edge of a cube, distance of layers in a tet-shell, least "
-        "distance of Voronoi sites. Give it or elements; cubes of a box have 1e-3 m.", **SIZE)
+        "distance of Voronoi sites (of graded ones at the finest place). Give it or elements; "
+        "cubes of a box have 1e-3 m.", **SIZE)
     elements: int = setting(
         0, "Number of elements, from which the spacing follows.", at_least=1,
         at_most=100_000_000)

@@ -21,6 +21,7 @@ from vfx.geometry.crossings import build_tree, triangles_above
 from vfx.geometry.cubes import block_elements, divide_grid
 from vfx.geometry.elements import Elements, Progress, Surface
 from vfx.geometry.faces import empty_faces, join_faces
+from vfx.geometry.grading import toward_impact
 from vfx.geometry.grid import (
     TOLERANCE,
     block_bytes,
@@ -29,7 +30,9 @@ from vfx.geometry.grid import (
 )
 from vfx.geometry.handoff import Array, Faces, Solid
 from vfx.geometry.inspect import MeshReport
+from vfx.geometry.shell import divide_shell
 from vfx.geometry.sources import block_edges, body_size, surface_of, surface_volume
+from vfx.geometry.voronoi import divide_voronoi
 
 #: Bytes of memory at the peak for an element and for a triangle, by shape (measured).
 _PEAK_BYTES = {"grid": 600, "tet-shell": 2500, "voronoi": 6000}
@@ -192,17 +195,12 @@ def _divide_irregular(
     spacing = body.spacing or None
     count = body.elements or None
     if body.shape == "tet-shell":
-        from vfx.geometry.shell import divide_shell
-
         return divide_shell(device, surface, spacing=spacing, count=count, layers=body.layers,
                             seed=body.seed, progress=progress)
-    from vfx.geometry.grading import toward_impact
-    from vfx.geometry.voronoi import divide_voronoi
-
     grading = None
     if body.grading_deviation:
-        impact = axes.T @ (np.array(body.grading_center) - np.array(body.center))
-        grading = toward_impact(impact, body.grading_deviation, 1.0 / body.grading_finest)
+        place = axes.T @ (np.array(body.grading_center) - np.array(body.center))
+        grading = toward_impact(place, body.grading_deviation, 1.0 / body.grading_finest)
     return divide_voronoi(device, surface, spacing=spacing, count=count, grading=grading,
                           seed=body.seed, progress=progress)
 

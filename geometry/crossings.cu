@@ -21,12 +21,14 @@ DEVICE int side_of(Vec3d a, Vec3d b, Vec3d c, Vec3d d)
     return volume > doubt ? 1 : (volume < -doubt ? -1 : 0);
 }
 
-// Whether the segment (p, q) cuts through the inside of the triangle (a, b, c).
+// Whether the segment (p, q), whose ends are on the given sides of it, cuts the triangle
+// (a, b, c); through an edge of the triangle counts, for two triangles may share the cut there.
 DEVICE bool segment_cuts(Vec3d p, Vec3d q, int side_p, int side_q, Vec3d a, Vec3d b, Vec3d c)
 {
     if (side_p * side_q >= 0) return false;
-    const int first = side_of(p, q, a, b);
-    return first != 0 && side_of(p, q, b, c) == first && side_of(p, q, c, a) == first;
+    const int ab = side_of(p, q, a, b), bc = side_of(p, q, b, c), ca = side_of(p, q, c, a);
+    if (ab == 0 && bc == 0 && ca == 0) return false;
+    return (ab >= 0 && bc >= 0 && ca >= 0) || (ab <= 0 && bc <= 0 && ca <= 0);
 }
 
 struct Corners { Vec3d a, b, c; };

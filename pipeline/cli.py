@@ -17,9 +17,10 @@ from vfx.pipeline.cli_options import (
     ends_in_sentences,
     run_options,
 )
+from vfx.pipeline.errors import PipelineError
 from vfx.pipeline.frames import frames_text
 from vfx.pipeline.progress import Progress, StopSignals
-from vfx.pipeline.report import check_report, clean, status_table
+from vfx.pipeline.report import check_report, clean, refused_mesh_lines, status_table
 from vfx.pipeline.review import make_review
 from vfx.pipeline.run import (
     Request,
@@ -132,7 +133,13 @@ def check(shot: Path, work: Path | None) -> None:
 
     Nothing is run and nothing is written.
     """
-    lines, problems = check_report(open_work(Request(shot, work=work)))
+    try:
+        opened = open_work(Request(shot, work=work))
+    except PipelineError as error:
+        for line in refused_mesh_lines(error):
+            click.echo(line)
+        raise
+    lines, problems = check_report(opened)
     click.echo("\n".join(lines))
     if problems:
         click.echo("\n".join(str(problem) for problem in problems), err=True)

@@ -97,7 +97,7 @@ def check_report(work: Work) -> tuple[list[str], list[PipelineError]]:
     try:
         check_meshes(shot)
     except PipelineError as error:
-        return _refused_mesh_lines(error), [error]
+        return refused_mesh_lines(error), [error]
     width, height = shot.film.resolution
     step = shot.solver.timestep
     frame_time = shot.steps_per_frame * step
@@ -134,7 +134,7 @@ def check_report(work: Work) -> tuple[list[str], list[PipelineError]]:
     return lines, problems
 
 
-def _refused_mesh_lines(error: PipelineError) -> list[str]:
+def refused_mesh_lines(error: PipelineError) -> list[str]:
     """Return what was found of a mesh that is refused, as far as it was looked at."""
     report = getattr(error.__cause__, "report", None)
     return [] if report is None else [f"mesh        {line}" for line in report.lines()]

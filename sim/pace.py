@@ -37,14 +37,17 @@ def seconds_per_bond(device: Device, body: Body, material: Material, solver: Sol
     steps would be jumped over. Of several batches of steps the fastest counts, as whatever else
     runs on the machine only ever slows one down.
     """
-    spacing = body_size(body).spacing
+    size = body_size(body)
+    # As many neighbours as the body's own elements have, however they stand.
+    spacing = size.spacing if body.is_block else (size.volume / size.elements) ** (1 / 3)
+    horizon = solver.horizon * size.spacing / spacing
     x, y, z = (min(n, LARGEST_SIDE) for n in (body.cells if body.is_block else IRREGULAR_CELLS))
     solid = build_solid([Body(
         name=body.name, material=body.material, cells=(x, y, z), spacing=spacing,
         rotation=body.rotation)])
     simulation = Simulation(
         device, solid, {body.material: material},
-        dataclasses.replace(solver, gravity=(0.0, 0.0, 0.0)), Floor(enabled=False),
+        dataclasses.replace(solver, gravity=(0.0, 0.0, 0.0), horizon=horizon), Floor(enabled=False),
         layout=None if body.is_block else ClusterBonds)
     simulation.place(solid.position, SWING * np.sin(solid.position / spacing))
 

@@ -1,0 +1,143 @@
+"""Meshes in a shot: reported by check, refused with exit code 2, and part of the fingerprint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.geometry.meshes import box, flipped, joined, sphere, without, write_obj
+
+SHOT = """
+[shot]
+frames = "1001-1001"
+[[bodies]]
+name = "thing"
+material = "clay"
+mesh = "thing.obj"
+height = 0.2
+elements = 500
+center = [0.0, 0.5, 0.0]
+[materials.clay]
+strain_limit = 1e-2
+[sim]
+timestep = "auto"
+[render]
+resolution = [32, 32]
+samples = 1
+"""
+
+
+@pytest.fixture
+def shot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shots").mkdir()
+    path = tmp_path / "shots" / "thing.toml"
+    path.write_text(SHOT)
+    write_obj(path.with_name("thing.obj"), sphere(3.0))
+    return path
+
+
+def test_check_and_geometry_print_the_report_on_a_mesh(vfx, shot):
+    checked = vfx("check", shot)
+    assert checked.exit_code == 0, checked.output
+    assert "528 triangles, 0.2 x 0.2 x 0.2 m, watertight" in checked.output
+    built = vfx("stage", "geometry", shot, "--device", "cpu")
+    assert built.exit_code == 0, built.output
+    assert "geometry: thing: 528 triangles" in built.output
+    assert "cubes of" in built.output
+
+
+BAD = {
+    "open": (lambda: without(sphere(), 3), "is open: a hole"),
+    "inside out": (lambda: flipped(sphere()), "inside out"),
+    "flipped": (lambda: flipped(sphere(), slice(3, 9)), "flipped"),
+    "self-intersecting": (lambda: joined(box(), box(center=(0.4, 0.4, 0.4))), "cuts through"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("command", [("check",), ("run", "--dry-run"), ("stage", "geometry")])
+def test_bad_meshes_end_in_a_sentence_and_exit_code_2(vfx, shot, name, command):
+    make, says = BAD[name]
+    write_obj(shot.with_name("thing.obj"), make())
+    result = vfx(*command, shot)
+    assert result.exit_code == 2
+    assert says in result.output and "bodies[1].mesh" in result.output
+    assert "repair = true" in result.output
+    assert not Path("work").exists()
+
+
+@pytest.mark.parametrize(("content", "says"), [
+    (b"", "0 bytes"), (b"no mesh at all\n", "no triangles"),
+    (b"v 0 0 0\nv 1 0 0\nv 0 nan 0\nf 1 2 3\n", "not finite"),
+])
+def test_files_that_are_no_meshes_end_in_exit_code_2(vfx, shot, content, says):
+    shot.with_name("thing.obj").write_bytes(content)
+    result = vfx("check", shot)
+    assert result.exit_code == 2 and says in result.output
+
+
+def test_a_missing_mesh_ends_in_exit_code_3(vfx, shot):
+    shot.with_name("thing.obj").unlink()
+    for command in (("check",), ("stage", "geometry"), ("status",)):
+        result = vfx(*command, shot)
+        assert result.exit_code == 3 and "no such file" in result.output
+
+
+def test_the_report_on_a_refused_mesh_is_printed(vfx, shot):
+    write_obj(shot.with_name("thing.obj"), without(sphere(), 3, 200))
+    output = vfx("check", shot).output
+    assert "mesh        526 triangles" in output and "not watertight" in output
+    assert output.count("hole of 3 edges") == 2
+
+
+def test_repair_makes_a_solid_of_an_open_mesh(vfx, shot):
+    write_obj(shot.with_name("thing.obj"), without(sphere(), 3))
+    shot.write_text(SHOT.replace("height = 0.2", "height = 0.2\nrepair = true"))
+    result = vfx("stage", "geometry", shot, "--device", "cpu")
+    assert result.exit_code == 0 and "Closed 1 hole" in result.output
+
+
+def test_what_is_in_the_mesh_decides_whether_a_solid_is_stale(vfx, shot):
+    assert vfx("stage", "geometry", shot, "--device", "cpu").exit_code == 0
+    assert "up to date" in vfx("stage", "geometry", shot, "--device", "cpu").output
+    # Elsewhere, but the same: nothing to do.
+    moved = shot.with_name("elsewhere.obj")
+    shot.with_name("thing.obj").rename(moved)
+    shot.write_text(SHOT.replace("thing.obj", "elsewhere.obj"))
+    assert "up to date" in vfx("stage", "geometry", shot, "--device", "cpu").output
+    write_obj(moved, sphere(3.0, rings=14))
+    assert "stale" in vfx("status", shot).output
+    assert "cubes of" in vfx("stage", "geometry", shot, "--device", "cpu").output
+
+
+def test_a_shot_says_all_that_does_not_go_together(vfx, shot):
+    shot.write_text(SHOT.replace("elements = 500", "elements = 500\nspacing = 0.01\n"
+                                 "mesh_scale = 2.0\ngrading_deviation = 0.1"))
+    output = vfx("check", shot).output
+    for says in ("bodies[1].elements", "bodies[1].height", "bodies[1].grading_deviation"):
+        assert says in output
+    shot.write_text(SHOT.replace("thing.obj", "asset:vace"))
+    result = vfx("check", shot)
+    assert result.exit_code == 2 and "did you mean 'asset:vase'?" in result.output
+
+
+def test_an_asset_is_written_as_a_mesh_that_can_be_read(vfx, tmp_path, monkeypatch):
+    from vfx.geometry.assets import make_asset
+    from vfx.geometry.mesh_files import read_raw_mesh
+
+    monkeypatch.chdir(tmp_path)
+    assert vfx("asset", "bowl", "bowl.obj").exit_code == 0
+    raw, made = read_raw_mesh(tmp_path / "bowl.obj"), make_asset("bowl")
+    assert len(raw.triangle) == len(made.triangle) and raw.uv is not None
+    assert np.abs(raw.vertex.max(axis=0) - made.vertex.max(axis=0)).max() < 1e-8
+    for words, code in ((("bowl", "bowl.obj"), 2), (("bowll", "b.obj"), 2), (("mug", "m.stl"), 2)):
+        assert vfx("asset", *words).exit_code == code
+
+
+def test_a_mesh_goes_through_all_stages(vfx, shot):
+    result = vfx("run", shot, "--device", "cpu")
+    assert result.exit_code == 0, result.output
+    assert (Path("work") / "thing" / "render" / "thing.1001.exr").is_file()
