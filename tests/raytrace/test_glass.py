@@ -207,15 +207,15 @@ def test_fragments_at_rest_show_their_interfaces_only(device):
     crosses = (np.array(label) != label[0]).any(axis=0)
     # Leave out pixels near an interface: the picture's ray is not the pixel's centre.
     seen = passes["A"] > 0
-    windows = np.lib.stride_tricks.sliding_window_view(
-        np.where(seen, np.where(crosses, 1, 2), 0), (5, 5))
+    piece = np.where(seen & ~crosses, label[0], -1)
+    windows = np.lib.stride_tricks.sliding_window_view(piece, (5, 5))
     pure = np.zeros_like(seen)
     pure[2:-2, 2:-2] = windows.min(axis=(2, 3)) == windows.max(axis=(2, 3))
-    undisturbed = pure & seen & ~crosses
+    undisturbed = pure & (piece >= 0)
     disturbed = seen & crosses
     assert undisturbed.sum() > 300 and disturbed.sum() > 100
     assert (difference[undisturbed] > 2e-3).mean() < 5e-3
-    assert (difference[disturbed] > 1e-2).mean() > 0.3
+    assert (difference[disturbed] > 1e-2).mean() > 0.1
 
 
 def test_pieces_that_overlap_are_one_body(device):
