@@ -279,6 +279,44 @@ def bench_sim(case: str | None, at: int, steps: int | None, peer: str | None, sc
         write_json(json_file, rows)
 
 
+@bench.command("render")
+@click.option("--case", "case", type=click.Choice(["plate", "vase", "serpent"]),
+              help="What to render; by default the plate of cubes.")
+@click.option("--elements", type=click.IntRange(min=512, max=10**8), metavar="N",
+              help="A body of about this many elements instead of the paper's size.")
+@click.option("--device", default="cpu", show_default=True, callback=check_device_name,
+              metavar="auto|cpu|guard|cuda:N", help="Where the kernels run.")
+@click.option("--threads", callback=check_thread_count, metavar="N",
+              help="CPU threads; by default all cores.")
+@click.option("--cache", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+              default=Path("work/bench"), show_default=True,
+              help="Where solids are kept; it may be removed at any time.")
+@click.option("--json", "json_file", type=click.Path(path_type=Path, dir_okay=False),
+              metavar="FILE", help="Write the rows there, too.")
+@ends_in_sentences
+def bench_render(case: str | None, elements: int | None, device: str, threads: int | None,
+                 cache: Path, json_file: Path | None) -> None:
+    """Time tree, rays and frames of shattered bodies, 1280 x 720.
+
+    Where embreex is installed, Embree traces the same rays on the same triangles in the same
+    run. Costs are the least over several runs.
+
+    \b
+    Examples:
+      vfx bench render
+      vfx bench render --case vase --json vase.json
+    """
+    from vfx.bench.render import Request as RenderRequest
+    from vfx.bench.render import measure
+    from vfx.bench.rows import table, write_json
+
+    rows = measure(RenderRequest(cases=(case or "plate",), elements=elements, device=device,
+                                 threads=threads, cache=cache), click.echo)
+    click.echo("\n".join(table(rows)))
+    if json_file is not None:
+        write_json(json_file, rows)
+
+
 @bench.command("validate")
 @click.argument("names", nargs=-1, type=click.Choice(
     ["lammps", "notched-plate", "kalthoff-winkler", "energy-release", "parameters"]))

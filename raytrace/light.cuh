@@ -40,15 +40,23 @@ DEVICE Vec3 world_direction(const Sky &sky, Vec3 d)
                      -sky.turn_sin * d.x + sky.turn_cos * d.z);
 }
 
-// Bilinear lookup in an equirectangular image along a direction of its own frame.
-DEVICE Vec3 image_along(const float *image, int width, int height, Vec3 d)
+// Where a direction of the image's own frame stands in it: both from 0 to 1.
+DEVICE Point2 image_place(Vec3 d)
 {
-    const float u = (atan2f(d.x, -d.z) * (0.5f / PI_F) + 0.5f) * (float)width - 0.5f;
-    const float v = acosf(clamped(d.y, -1.0f, 1.0f)) * (1.0f / PI_F) * (float)height - 0.5f;
+    Point2 p;
+    p.x = atan2f(d.x, -d.z) * (0.5f / PI_F) + 0.5f;
+    p.y = acosf(clamped(d.y, -1.0f, 1.0f)) * (1.0f / PI_F);
+    return p;
+}
+
+// Bilinear lookup in an equirectangular image.
+DEVICE Vec3 image_at(const float *image, int width, int height, Point2 place)
+{
+    const float u = place.x * (float)width - 0.5f, v = place.y * (float)height - 0.5f;
     const float left = floorf(u), top = floorf(v);
     const float right_part = u - left, bottom_part = v - top;
-    const int column = ((int)left + width) % width;
-    const int next_column = (column + 1) % width;
+    const int column = (int)left < 0 ? width - 1 : minimum((int)left, width - 1);
+    const int next_column = column + 1 == width ? 0 : column + 1;
     const int64 row = (int64)width * maximum((int)top, 0);
     const int64 next_row = (int64)width * minimum((int)top + 1, height - 1);
     const Vec3 upper = (1.0f - right_part) * load_vec3(image, row + column)
@@ -61,13 +69,13 @@ DEVICE Vec3 image_along(const float *image, int width, int height, Vec3 d)
 // Radiance of the environment along a unit direction.
 DEVICE Vec3 sky_radiance(const Sky &sky, Vec3 direction)
 {
-    return image_along(sky.image, sky.width, sky.height, sky_direction(sky, direction));
+    return image_at(sky.image, sky.width, sky.height, image_place(sky_direction(sky, direction)));
 }
 
 // Radiance of the environment blurred by a reflection lobe; level as blur_level_of() gives it.
 DEVICE Vec3 sky_reflection(const Sky &sky, Vec3 direction, float level)
 {
-    const Vec3 d = sky_direction(sky, direction);
+    const Point2 place = image_place(sky_direction(sky, direction));
     const int coarse = minimum((int)level, BLUR_LEVELS - 1);
     const float part = level - (float)coarse;
     Vec3 pair[2];
@@ -75,8 +83,8 @@ DEVICE Vec3 sky_reflection(const Sky &sky, Vec3 direction, float level)
         const int at = coarse + k;
         // Level k begins after 128 (1 + 4 + ... + 4^(k-1)) pixels.
         const float *image = sky.blurred + 128 * ((1 << (2 * at)) - 1);
-        pair[k] = at < BLUR_LEVELS ? image_along(image, 16 << at, 8 << at, d)
-                                   : image_along(sky.image, sky.width, sky.height, d);
+        pair[k] = at < BLUR_LEVELS ? image_at(image, 16 << at, 8 << at, place)
+                                   : image_at(sky.image, sky.width, sky.height, place);
     }
     return (1.0f - part) * pair[0] + part * pair[1];
 }
@@ -104,11 +112,9 @@ DEVICE float cell_pdf(const Sky &sky, int row, int column)
 
 DEVICE float sky_pdf(const Sky &sky, Vec3 direction)
 {
-    const Vec3 d = sky_direction(sky, direction);
-    const float u = (atan2f(d.x, -d.z) * (0.5f / PI_F) + 0.5f) * (float)sky.columns;
-    const float v = acosf(clamped(d.y, -1.0f, 1.0f)) * (1.0f / PI_F) * (float)sky.rows;
-    return cell_pdf(sky, minimum(maximum((int)v, 0), sky.rows - 1),
-                    minimum(maximum((int)u, 0), sky.columns - 1));
+    const Point2 place = image_place(sky_direction(sky, direction));
+    return cell_pdf(sky, minimum(maximum((int)(place.y * (float)sky.rows), 0), sky.rows - 1),
+                    minimum(maximum((int)(place.x * (float)sky.columns), 0), sky.columns - 1));
 }
 
 // A direction of the environment, drawn about as it is bright.

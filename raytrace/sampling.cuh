@@ -36,8 +36,8 @@ DEVICE float unit_float(uint32 v) { return (float)(v >> 8) * (1.0f / 16777216.0f
 DEVICE Point2 sample_point(uint32 pixel, uint32 dimension, uint32 sample, uint32 index_mask)
 {
     const uint32 seed = hash32(hash32(pixel) + 0x9e3779b9u * dimension);
-    // A random start within a power of two breaks the tie between pairs of dimensions.
-    const uint32 index = sample ^ (hash32(seed) & index_mask);
+    // Shuffle the order within strata: pairs of dimensions must not know of each other.
+    const uint32 index = owen_scrambled(reversed_bits(sample), hash32(seed)) & index_mask;
     // The first dimension is the reversed index itself, the second sums direction numbers.
     uint32 y = 0;
     uint32 direction = 1u;

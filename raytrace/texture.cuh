@@ -45,7 +45,7 @@ DEVICE Paint wood_paint(float x, float z, float size, float finest)
     const float streak = clamped(2.2f * fibre.value, 0.0f, 1.0f);
 
     Paint paint;
-    const float light = 1.12f - 0.30f * ring_seen * ring * ring - 0.22f * streak
+    const float light = 1.04f - 0.30f * ring_seen * ring * ring - 0.22f * streak
                         + 0.28f * (own - 0.5f) + 0.10f * bend.value;
     paint.tint = make_vec3(light * (1.0f + 0.05f * (warm - 0.5f)), light * light,
                            light * light * light * (1.0f - 0.12f * (warm - 0.5f)));

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -54,6 +55,54 @@ def in_pieces(solid: Solid, pieces: int, seed: int, spread: float, turn: float) 
         center=site + move, velocity=still, angular_velocity=still, mass=count.astype(float),
         count=count.astype(np.int32), damage=np.zeros(solid.n_particles, np.float32),
         projectile_position=np.zeros((0, 3)), projectile_radius=np.zeros(0))
+
+
+def mesh_solid(vertex: Array, polygons: list[list[int]], normal: Array | None = None) -> Solid:
+    """Return one element whose faces are ``polygons`` over ``vertex`` (v, 3), outward.
+
+    ``normal`` (v, 3) are shading normals of the vertices.
+    """
+    corner = np.concatenate(polygons).astype(np.int32)
+    start = np.concatenate([[0], np.cumsum([len(polygon) for polygon in polygons])])
+    shading = np.zeros((len(corner), 3)) if normal is None else normal[corner]
+    return Solid(
+        position=vertex.mean(axis=0)[None], volume=np.ones(1), size=np.ones(1),
+        body=np.zeros(1, np.int32), cell=np.zeros((1, 3), np.int32),
+        edge=np.zeros((0, 2), np.int32), length_scale=np.ones(1),
+        orientation=np.eye(3)[None], kind=np.array(["voronoi"]), body_name=np.array(["body"]),
+        material_name=np.array(["stone"]), face_vertex=np.asarray(vertex, float),
+        face_start=start.astype(np.int64), face_corner=corner,
+        face_side=np.column_stack([np.zeros(len(polygons)), -np.ones(len(polygons))])
+        .astype(np.int32), surface_normal=shading.astype(np.float32),
+        surface_uv=np.zeros((len(corner), 2), np.float32),
+        surface_triangle=np.full(len(polygons), -1, np.int32))
+
+
+def box_polygons(low: Any, high: Any) -> tuple[Array, list[list[int]]]:
+    """Return corners and outward faces of a box."""
+    vertex = np.array([[(low, high)[i][0], (low, high)[j][1], (low, high)[k][2]]
+                       for i in (0, 1) for j in (0, 1) for k in (0, 1)], float)
+    return vertex, [[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4],
+                    [1, 5, 7, 3]]
+
+
+def ball_mesh(radius: float, rows: int) -> tuple[Array, list[list[int]], Array]:
+    """Return vertices, outward triangles and normals of a ball around 0."""
+    polar = np.pi * np.arange(1, rows) / rows
+    turn = np.pi * np.arange(2 * rows) / rows
+    ring = np.stack([np.outer(np.sin(polar), np.cos(turn)),
+                     np.broadcast_to(np.cos(polar)[:, None], (rows - 1, 2 * rows)),
+                     np.outer(np.sin(polar), np.sin(turn))], axis=-1).reshape(-1, 3)
+    normal = np.concatenate([ring, [[0.0, 1.0, 0.0], [0.0, -1.0, 0.0]]])
+    top, bottom, around = len(ring), len(ring) + 1, 2 * rows
+    triangles = []
+    for c in range(around):
+        d = (c + 1) % around
+        triangles += [[top, d, c], [bottom, len(ring) - around + c, len(ring) - around + d]]
+        for r in range(rows - 2):
+            a, b = r * around, (r + 1) * around
+            triangles += [[a + c, a + d, b + d], [a + c, b + d, b + c]]
+    return radius * normal, triangles, normal
 
 
 @pytest.fixture

@@ -1,0 +1,284 @@
+"""``vfx bench render``: what rays, trees and frames cost, against Embree in the same run.
+
+The plate is that of levine-2014 (131,072 cubes) in 400 pieces a little apart; the vase is a shell
+of tetrahedra, the serpent Voronoi cells cut by a mesh of half a million triangles. The peer is
+Embree through embreex, single rays, on the very triangles of the boundary, with as many threads.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.spatial import cKDTree
+from scipy.spatial.transform import Rotation
+
+from vfx.bench.rows import Row, less_is_better, more_is_better
+from vfx.bench.timing import Timing, load_warning, peak_memory
+from vfx.device import Device, DeviceError, open_device
+from vfx.geometry.bodies import Body
+from vfx.geometry.build import build_solid
+from vfx.geometry.faces import all_faces
+from vfx.geometry.handoff import Array, Faces, FragmentsFrame, Solid
+from vfx.pipeline.cache import publish
+from vfx.pipeline.errors import MissingInput
+from vfx.raytrace.camera import CameraRays, View, camera_view
+from vfx.raytrace.environment import load_environment
+from vfx.raytrace.film import FilmSums, tile_chunks
+from vfx.raytrace.lights import Sky, sky_on_device
+from vfx.raytrace.render import frame_scene
+from vfx.raytrace.scene import Rays, Scene, Surroundings
+from vfx.raytrace.settings import Camera, Film, Finish, FloorLook, Light, Look, MaterialLook
+
+CASES = ("plate", "vase", "serpent")
+#: Elements of the vase and the serpent at full size: levine-2014 table 1.
+ELEMENTS = {"vase": 637_027, "serpent": 473_380}
+RESOLUTION = (1280, 720)
+PIECES = 400
+REPEATS = 5
+#: Figures of other programs (facts measured on a machine of this kind), as anchors.
+POVRAY_OPAQUE, MITSUBA_GLASS = 1.3, 2.5
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be measured, as the command line says it."""
+
+    cases: tuple[str, ...] = ("plate",)
+    elements: int | None = None
+    device: str = "cpu"
+    threads: int | None = None
+    cache: Path = Path("work/bench")
+
+
+@dataclass(frozen=True)
+class Floor:
+    """The ground below the scene."""
+
+    enabled: bool
+    height: float = 0.0
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A solid in pieces, and a camera that sees all of it."""
+
+    name: str
+    solid: Solid
+    faces: Faces
+    fragments: FragmentsFrame
+    camera: Camera
+
+
+def measure(request: Request, say: Callable[[str], None]) -> list[Row]:
+    """Measure the cases one after the other."""
+    try:
+        device = open_device(request.device)
+    except DeviceError as error:
+        raise MissingInput(f"--device {request.device}: {error}") from None
+    if request.threads is not None:
+        device.threads = request.threads
+    say(f"device: {device.description}, {device.threads} threads")
+    warning = load_warning()
+    if warning:
+        say(warning)
+    sky = sky_on_device(device, load_environment("studio", Path(".")))
+    rows: list[Row] = []
+    for case in request.cases:
+        subject = make_subject(device, case, request.elements, request.cache)
+        rows += measure_rays(device, subject, sky, say)
+        rows += measure_frames(device, subject, sky)
+        rows.append(Row(subject.name, "peak memory so far", peak_memory() / 1e9, "GB"))
+    return rows
+
+
+def make_subject(device: Device, case: str, elements: int | None, cache: Path) -> Subject:
+    """Build a case's solid, or read it from the cache, and break it into pieces."""
+    if case == "plate":
+        side = 128 if elements is None else max(2, round((elements / 8) ** 0.5))
+        body = Body(material="glass", cells=(side, side, 8), spacing=0.128 / side,
+                    center=(0.0, 0.0645, 0.0))
+        camera = Camera(position=(0.1, 0.1, 0.3), target=(0.0, 0.064, 0.0))
+    elif case == "vase":
+        body = Body(material="glass", shape="tet-shell", mesh="asset:vase", anchor="base",
+                    elements=elements or ELEMENTS["vase"])
+        camera = Camera(position=(0.2, 0.3, 0.65), target=(0.0, 0.14, 0.0))
+    else:
+        body = Body(material="glass", shape="voronoi", mesh="asset:serpent", anchor="base",
+                    height=0.3, elements=elements or ELEMENTS["serpent"])
+        camera = Camera(position=(0.25, 0.35, 0.7), target=(0.0, 0.12, 0.0))
+    solid = _cached_solid(device, case, body, cache)
+    name = f"{case}, {solid.n_particles} elements in {PIECES} pieces"
+    return Subject(name, solid, all_faces(solid), pieces_apart(solid, PIECES), camera)
+
+
+def pieces_apart(solid: Solid, pieces: int) -> FragmentsFrame:
+    """Return pieces around random elements, turned and moved apart by a fraction of lambda."""
+    random = np.random.default_rng(1)
+    site = random.choice(solid.position, pieces, replace=False)
+    _, label = cKDTree(site).query(solid.position)
+    rotation = Rotation.from_rotvec(0.03 * random.normal(size=(pieces, 3))).as_matrix()
+    move = 0.4 * float(solid.length_scale[0]) * random.normal(size=(pieces, 3))
+    count = np.bincount(label, minlength=pieces)
+    still = np.zeros((pieces, 3))
+    return FragmentsFrame(
+        frame=1001, time=0.0, fragment=label.astype(np.int32),
+        id=np.arange(pieces, dtype=np.int32), rotation=rotation,
+        translation=site + move - np.einsum("kij,kj->ki", rotation, site), center=site + move,
+        velocity=still, angular_velocity=still, mass=count.astype(float),
+        count=count.astype(np.int32), damage=np.zeros(solid.n_particles, np.float32),
+        projectile_position=np.zeros((0, 3)), projectile_radius=np.zeros(0))
+
+
+def measure_rays(device: Device, subject: Subject, sky: Sky,
+                 say: Callable[[str], None]) -> list[Row]:
+    """Time boundary, tree and camera rays, and the same triangles in Embree."""
+    film = Film(resolution=RESOLUTION, samples=1)
+    view = camera_view(subject.camera, film)
+    look = Surroundings(Light(), (), {}, Floor(False), FloorLook(), None)
+    frame = timed(lambda: make_scene(device, subject, look, sky, film, view), 3)
+    scene = make_scene(device, subject, look, sky, film, view)
+    triangle = device.from_host(scene.boundary.triangle)
+    piece = device.from_host(scene.boundary.piece)
+    group = 2 if subject.name.startswith("plate") else 1
+    from vfx.raytrace.bvh import build_bvh
+
+    build = timed(lambda: build_bvh(device, triangle, group, fragment=piece), REPEATS)
+    rays = camera_rays(device, scene, film, view)
+    walk = timed(lambda: scene.first_hits(rays), REPEATS)
+    n_rays = len(rays.pixel)
+    hit = float((device.to_host(scene.first_hits(rays)[1]) >= 0).mean())
+    say(f"{subject.name}: {len(triangle)} boundary triangles, {hit:.0%} of the rays meet one")
+    rows = [Row(subject.name, "boundary triangles", len(triangle), "triangles"),
+            Row(subject.name, "boundary, tree and tables", frame.best_cpu, "CPU-s a frame")]
+    peer = embree_times(scene, rays, device)
+    if peer is None:
+        say("embreex is not installed: no peer (pip install embreex)")
+        return [*rows, Row(subject.name, "tree", build.best, "s"),
+                Row(subject.name, "camera rays", n_rays / walk.best / 1e6, "Mrays/s")]
+    peer_build, peer_walk, expected = peer
+    t = device.to_host(scene.first_hits(rays)[0])
+    met = np.isfinite(t) & np.isfinite(expected)
+    differs = int((np.isfinite(t) != np.isfinite(expected)).sum()
+                  + (np.abs(t[met] - expected[met]) > 1e-6 * np.abs(expected[met]).max()).sum())
+    return [
+        *rows,
+        Row(subject.name, "rays that embreex ends elsewhere", differs, f"of {n_rays}"),
+        less_is_better(subject.name, "tree", build.best, "s", "embreex", peer_build.best),
+        less_is_better(subject.name, "tree, CPU", build.best_cpu, "CPU-s", "embreex",
+                       peer_build.best_cpu),
+        more_is_better(subject.name, "camera rays", n_rays / walk.best / 1e6, "Mrays/s", "embreex",
+                       n_rays / peer_walk.best / 1e6),
+        more_is_better(subject.name, "camera rays, CPU", n_rays / walk.best_cpu / 1e6,
+                       "Mrays/CPU-s", "embreex", n_rays / peer_walk.best_cpu / 1e6)]
+
+
+def measure_frames(device: Device, subject: Subject, sky: Sky) -> list[Row]:
+    """Time one sample of opaque pieces with shadows on a floor, and of glass ones."""
+    glass = Finish(kind="glass", ior=1.52, tint=(0.8, 0.93, 0.9))
+    views: list[tuple[str, Film, Any, bool, str, float]] = [
+        ("opaque with shadow, a sample", Film(resolution=RESOLUTION, samples=1, occlusion=False),
+         Look(), True, "POV-Ray, 131k boxes", POVRAY_OPAQUE),
+        ("glass, depth 10, a sample", Film(resolution=RESOLUTION, samples=1, depth=10),
+         MaterialLook(glass, glass), False, "Mitsuba, a hand-made boundary", MITSUBA_GLASS)]
+    rows = []
+    for metric, film, look, has_floor, anchor, anchor_value in views:
+        light = Light() if has_floor else Light(key_color=(0.0, 0.0, 0.0))
+        around = Surroundings(light, (), {"glass": look}, Floor(has_floor), FloorLook(), None)
+        view = camera_view(subject.camera, film)
+        scene = make_scene(device, subject, around, sky, film, view)
+        cost = timed(lambda scene=scene, film=film, view=view:  # type: ignore[misc]
+                     trace_frame(device, scene, film, view), 3)
+        rows += [Row(subject.name, metric, cost.best, "s"),
+                 less_is_better(subject.name, f"{metric}, CPU", cost.best_cpu, "CPU-s", anchor,
+                                anchor_value)]
+    return rows
+
+
+def make_scene(device: Device, subject: Subject, around: Surroundings, sky: Sky, film: Film,
+               view: View) -> Scene:
+    """Return a subject's scene: its boundary, tree and tables."""
+    return frame_scene(device, subject.solid, subject.faces, subject.fragments, around, sky, film,
+                       subject.camera, view)
+
+
+def camera_rays(device: Device, scene: Scene, film: Film, view: View) -> Rays:
+    """Return one ray through every pixel, all at once."""
+    maker = CameraRays(device, view, film, origin=scene.origin, index_mask=scene.index_mask)
+    width, height = film.resolution
+    return maker.centers(np.arange(-(-width // 8) * -(-height // 8), dtype=np.int32))
+
+
+def trace_frame(device: Device, scene: Scene, film: Film, view: View) -> None:
+    """Trace a whole picture and throw it away."""
+    maker = CameraRays(device, view, film, origin=scene.origin, index_mask=scene.index_mask)
+    width, height = film.resolution
+    sums = FilmSums(device, width, height)
+    for tiles, first, count in tile_chunks(width, height, film.samples):
+        rays = maker.samples(tiles, first, count)
+        sums.add(rays, scene.integrate(rays), len(tiles), count)
+    device.synchronize()
+
+
+def embree_times(scene: Scene, rays: Rays,
+                 device: Device) -> tuple[Timing, Timing, Array] | None:
+    """Return what building and tracing cost embreex, and its distances; None without it."""
+    try:
+        from embreex.mesh_construction import TriangleMesh
+        from embreex.rtcore_scene import EmbreeScene
+    except ImportError:
+        return None
+    triangle = np.ascontiguousarray(scene.boundary.triangle)
+    origin, direction = device.to_host(rays.origin), device.to_host(rays.direction)
+
+    def build() -> Any:
+        peer = EmbreeScene()
+        TriangleMesh(peer, triangle)
+        peer.run(origin[:1], direction[:1])       # the tree is built at the first query
+        return peer
+
+    built = timed(build, 3)
+    peer = build()
+    parts = np.array_split(np.arange(len(origin)), device.threads)
+    halves = [(origin[part], direction[part]) for part in parts]
+    with ThreadPoolExecutor(device.threads) as pool:
+        walked = timed(lambda: list(pool.map(lambda half: peer.run(*half), halves)), REPEATS)
+    distance = peer.run(origin, direction, query="DISTANCE")
+    return built, walked, np.where(distance < 1e30, distance, np.inf)
+
+
+def timed(work: Callable[[], Any], repeats: int) -> Timing:
+    """Return the times of ``repeats`` runs, after one to warm up."""
+    timing = Timing()
+    work()
+    for _ in range(repeats):
+        wall, cpu = time.perf_counter(), time.process_time()
+        work()
+        timing.wall.append(time.perf_counter() - wall)
+        timing.cpu.append(time.process_time() - cpu)
+    return timing
+
+
+def _cached_solid(device: Device, case: str, body: Body, cache: Path) -> Solid:
+    """Return the solid of a case; the large ones are kept, for they take a minute to make."""
+    if case == "plate":
+        return build_solid(device, [body]).solid
+    path = cache / f"render_{case}_{body.elements}.npz"
+    if path.is_file():
+        with np.load(path) as stored:
+            arrays: dict[str, Array] = {name: stored[name] for name in stored.files}
+        return Solid.from_arrays(arrays)
+    solid = build_solid(device, [body]).solid
+    path.parent.mkdir(parents=True, exist_ok=True)
+    publish(path, lambda temporary: _write(temporary, solid))
+    return solid
+
+
+def _write(path: Path, solid: Solid) -> None:
+    with open(path, "wb") as file:
+        np.savez(file, **solid.to_arrays())  # type: ignore[arg-type]
