@@ -185,12 +185,16 @@ class _Writer:
         material = str(self._reader.solid.material_name[piece.body])
         binding = UsdShade.MaterialBindingAPI.Apply(mesh.GetPrim())
         binding.Bind(self._material(material))
-        fracture = np.flatnonzero(shape.is_fracture).astype(np.int32)
-        subset = UsdGeom.Subset.CreateGeomSubset(
-            mesh, "interior", UsdGeom.Tokens.face, Vt.IntArray.FromNumpy(fracture),
-            UsdShade.Tokens.materialBind, UsdGeom.Tokens.nonOverlapping)
-        UsdShade.MaterialBindingAPI.Apply(subset.GetPrim()).Bind(
-            self._material(f"{material}_fracture"))
+        # Both parts as subsets: some programs take no face of a mesh that has any to be bound
+        # by the mesh itself.
+        for name, chosen, suffix in (("exterior", ~shape.is_fracture, ""),
+                                     ("interior", shape.is_fracture, "_fracture")):
+            subset = UsdGeom.Subset.CreateGeomSubset(
+                mesh, name, UsdGeom.Tokens.face,
+                Vt.IntArray.FromNumpy(np.flatnonzero(chosen).astype(np.int32)),
+                UsdShade.Tokens.materialBind, UsdGeom.Tokens.partition)
+            UsdShade.MaterialBindingAPI.Apply(subset.GetPrim()).Bind(
+                self._material(material + suffix))
         return mesh
 
     def _write_piece(self, folder: str, piece: Piece, motion: Motion, number: int) -> None:

@@ -200,10 +200,16 @@ def test_usd_pieces_say_what_they_are(shot: Path) -> None:
         assert len(primvar("st").Get()) == len(mesh.GetNormalsAttr().Get()) == corners
         material, _ = UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial()
         assert material.GetPath() == "/plate/materials/glass"
-        subset, = UsdGeom.Subset.GetAllGeomSubsets(mesh)
-        bound, _ = UsdShade.MaterialBindingAPI(subset.GetPrim()).ComputeBoundMaterial()
-        assert subset.GetPrim().GetName() == "interior"
-        assert bound.GetPath() == "/plate/materials/glass_fracture"
+        subsets = UsdGeom.Subset.GetAllGeomSubsets(mesh)
+        bound = {}
+        for subset in subsets:
+            material, _ = UsdShade.MaterialBindingAPI(subset.GetPrim()).ComputeBoundMaterial()
+            bound[subset.GetPrim().GetName()] = material.GetPath()
+        assert bound == {"exterior": "/plate/materials/glass",
+                         "interior": "/plate/materials/glass_fracture"}
+        whole, why = UsdGeom.Subset.ValidateSubsets(
+            subsets, len(mesh.GetFaceVertexCountsAttr().Get()), "partition")
+        assert whole, why
     balls = UsdGeom.XformCache(1004).GetLocalToWorldTransform(
         stage.GetPrimAtPath("/plate/balls/ball_0")).ExtractTranslation()
     np.testing.assert_allclose(balls, frames[1004].projectile_position[0], atol=1e-12)
