@@ -7,6 +7,7 @@ own. OBJ knows no motion: for that there are USD and Alembic.
 from __future__ import annotations
 
 import io
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from vfx.geometry.handoff import Array
 from vfx.pipeline.cache import publish_bytes
 from vfx.pipeline.pieces import PieceReader
 from vfx.pipeline.shot import Shot
+from vfx.raytrace.materials import material_look
 
 
 def write_obj(folder: Path, reader: PieceReader, frame: int) -> Path:
@@ -53,13 +55,21 @@ def write_materials(folder: Path, shot: Shot) -> Path:
     """Publish the material library."""
     lines = []
     for name, look in shot.looks.items():
-        for suffix, color in (("", look.albedo), ("_fracture", look.fracture_albedo)):
-            lines += [f"newmtl {name}{suffix}", "Kd " + " ".join(f"{value:g}" for value in color),
-                      "Ks " + " ".join([f"{look.specular:g}"] * 3),
-                      f"Ns {min(look.shininess, 1000.0):g}", ""]
+        finishes = material_look(look)
+        for suffix, finish in (("", finishes.surface), ("_fracture", finishes.fracture)):
+            is_glass = finish.kind == "glass"
+            lines += [f"newmtl {name}{suffix}",
+                      f"Kd {_numbers(finish.tint if is_glass else finish.albedo)}",
+                      f"Ks {_numbers(finish.specular)}",
+                      f"Ns {min(finish.shininess, 1000.0):g}", f"Ni {finish.ior:g}",
+                      f"d {0.1 if is_glass else 1.0:g}", ""]
     path = folder / f"{shot.name}.mtl"
     publish_bytes(path, ("\n".join(lines) + "\n").encode())
     return path
+
+
+def _numbers(value: Iterable[float]) -> str:
+    return " ".join(f"{number:g}" for number in value)
 
 
 def _write_faces(text: io.StringIO, count: Array, corner: Array, chosen: Array) -> None:

@@ -26,6 +26,8 @@ from vfx.geometry.handoff import Array
 from vfx.pipeline.cache import publish
 from vfx.pipeline.errors import MissingInput
 from vfx.pipeline.pieces import Motion, Piece, PieceReader, piece_meshes
+from vfx.raytrace.materials import material_look
+from vfx.raytrace.settings import Finish
 
 INSTANCER_ABOVE = 10_000
 _FLOOR_REACH = 20.0              # half the floor's width, in sizes of the scene
@@ -330,11 +332,15 @@ class _Writer:
     def _write_materials(self) -> None:
         self._define_scope("materials")
         for name, look in self._shot.looks.items():
-            for suffix, color in (("", look.albedo), ("_fracture", look.fracture_albedo)):
-                self._define_material(name + suffix, color, look)
-        self._define_material("floor_look", self._shot.floor_look.albedo, self._shot.floor_look)
+            finishes = material_look(look)
+            self._define_material(name, finishes.surface)
+            self._define_material(f"{name}_fracture", finishes.fracture)
+        floor = self._shot.floor_look
+        self._define_material("floor_look", Finish(
+            albedo=floor.albedo, specular=(floor.specular,) * 3, shininess=floor.shininess))
 
-    def _define_material(self, name: str, color: Sequence[float], look: Any) -> None:
+    def _define_material(self, name: str, finish: Finish) -> None:
+        """Define the UsdPreviewSurface that is nearest to a finish."""
         from pxr import Gf, Sdf, UsdShade
 
         path = self._root.AppendChild("materials").AppendChild(_identifier(name))
@@ -342,12 +348,19 @@ class _Writer:
         shader = UsdShade.Shader.Define(self._stage, path.AppendChild("surface"))
         shader.CreateIdAttr("UsdPreviewSurface")
         names = Sdf.ValueTypeNames
+        color, opacity, roughness = finish.albedo, 1.0, finish.roughness
+        if finish.kind == "glass":
+            color, opacity, roughness = finish.tint, 0.0, 0.0
+        elif finish.kind == "phong":
+            roughness = math.sqrt(2.0 / (finish.shininess + 2.0))
         shader.CreateInput("diffuseColor", names.Color3f).Set(Gf.Vec3f(*map(float, color)))
-        shader.CreateInput("roughness", names.Float).Set(
-            math.sqrt(2.0 / (look.shininess + 2.0)))
-        ior = getattr(look, "ior", None)
-        if ior is not None:
-            shader.CreateInput("ior", names.Float).Set(float(ior))
+        shader.CreateInput("roughness", names.Float).Set(roughness)
+        shader.CreateInput("opacity", names.Float).Set(opacity)
+        shader.CreateInput("ior", names.Float).Set(finish.ior)
+        if finish.kind == "ggx":
+            shader.CreateInput("useSpecularWorkflow", names.Int).Set(1)
+            shader.CreateInput("specularColor", names.Color3f).Set(
+                Gf.Vec3f(*map(float, finish.specular)))
         material.CreateSurfaceOutput().ConnectToSource(shader.ConnectableAPI(), "surface")
 
     def _write_balls(self) -> None:

@@ -198,7 +198,7 @@ def _plots(work: Work, history: dict[int, dict[str, float]]) -> list[dict[str, A
         return [{"label": label, "points": [[number, row[name]] for number, row in
                                             history.items()]}]
 
-    plots = [
+    plots: list[dict[str, Any]] = [
         {"title": "Energy [J]", "curves": column("kinetic_energy", "motion")
          + column("bond_energy", "bonds")},
         {"title": "Unbroken bonds", "curves": column("bonds")},
