@@ -109,12 +109,13 @@ def pass_pixels(layer: str, channels: dict[str, Pixels], color_space: str) -> Pi
         shade = np.clip(channels["G"], 0.0, 1.0)[..., None]
         return np.asarray(_hashed(channels["R"], channels["G"] > 0) * shade, np.uint8)
     if len(planes) == 1:
-        plane = np.asarray(planes[0], np.float64)
+        plane = np.asarray(planes[0], np.float64).copy()
         seen = plane < _NOTHING
         low, high = (plane[seen].min(), plane[seen].max()) if seen.any() else (0.0, 1.0)
-        share = np.where(seen, (high - plane) / max(high - low, 1e-12), 0.0)
-        if layer != "depth":
-            share = np.where(seen, 1.0 - share, 0.0)
+        if layer == "depth" and low > 0.0:
+            # By 1/z: what is near tells more than how far the floor goes.
+            plane, low, high = 1.0 / plane, 1.0 / high, 1.0 / low
+        share = np.where(seen, (plane - low) / max(high - low, 1e-12), 0.0)
         return np.repeat(np.round(255.0 * share).astype(np.uint8)[..., None], 3, axis=2)
     value = np.stack([np.asarray(plane, np.float64) for plane in planes[:3]], axis=-1)
     if value.shape[2] == 2:
@@ -122,7 +123,7 @@ def pass_pixels(layer: str, channels: dict[str, Pixels], color_space: str) -> Pi
     if layer == "N":
         value = 0.5 + 0.5 * value
     else:
-        spread = np.percentile(np.abs(value), 98.0)
+        spread = 2.0 * np.median(np.abs(value))      # the floor goes far
         value = 0.5 + 0.5 * value / max(spread, 1e-12)
     return np.round(255.0 * np.clip(value, 0.0, 1.0)).astype(np.uint8)
 
