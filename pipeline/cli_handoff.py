@@ -1,4 +1,4 @@
-"""The commands that take a shot to others: submit."""
+"""The commands that take a shot to others: submit, export, review."""
 
 from __future__ import annotations
 
@@ -13,11 +13,16 @@ from vfx.pipeline.cli_options import (
     check_thread_count,
     ends_in_sentences,
 )
+from vfx.pipeline.errors import MissingInput, ShotError
+from vfx.pipeline.export import FORMATS, ExportRequest, export
+from vfx.pipeline.export_usd import INSTANCER_ABOVE
 from vfx.pipeline.farm.graph import DEFAULT_CHUNK
 from vfx.pipeline.farm.submit import FARMS, FarmRequest, plan_submission, preview
 from vfx.pipeline.farm.submit import submit as start_submission
 from vfx.pipeline.progress import Progress, StopSignals
-from vfx.pipeline.run import Request
+from vfx.pipeline.review import make_review
+from vfx.pipeline.review_page import write_page
+from vfx.pipeline.run import Request, open_work, requested_frames
 
 FRAMES = click.option("--frames", metavar="F", help="Frames like 1001-1010 or 1001-1100x2,1120; "
                       "by default all.")
@@ -72,7 +77,86 @@ def submit(shot: Path, farm: str, chunk: int, frames: str | None, at_once: int |
         start_submission(submission, farm, Progress(), stop, no_start=no_start)
 
 
+@click.command("export")
+@SHOT
+@click.option("--to", required=True, type=click.Choice(FORMATS),
+              help="usd and abc: animated pieces; obj: a file a frame; vdb: dust, a volume a "
+              "frame.")
+@FRAMES
+@click.option("--output", type=click.Path(path_type=Path), metavar="PATH",
+              help="File (usd, abc) or folder (obj, vdb); by default in <work>/export.")
+@click.option("--debris", type=click.FloatRange(min=0.0), metavar="METRES",
+              help="usd: pieces smaller than this become points; by default single elements. "
+              "0 for none.")
+@click.option("--instancer-above", type=click.IntRange(min=0), default=INSTANCER_ABOVE,
+              show_default=True, metavar="N",
+              help="usd: more pieces than this become instances instead of objects.")
+@click.option("--voxel", type=click.FloatRange(min=0.0, min_open=True), metavar="METRES",
+              help="vdb: edge of a voxel; by default half an element.")
+@WORK
+@ends_in_sentences
+def export_command(shot: Path, to: str, frames: str | None, output: Path | None,
+                   debris: float | None, instancer_above: int, voxel: float | None,
+                   work: Path | None) -> None:
+    """Write pieces for other programs.
+
+    A piece is named as in the Cryptomatte, <body>_<id>, and keeps its name through all frames.
+    It needs the results of geometry, sim and align, not the pictures.
+
+    \b
+    Examples:
+      vfx export shots/glass.toml --to usd
+      vfx export shots/glass.toml --to usd --debris 0.004 --output /show/seq/glass.usd
+      vfx export shots/glass.toml --to obj --frames 1010
+      vfx export shots/glass.toml --to vdb --frames 1005-1024
+    """
+    progress = Progress()
+    with StopSignals().caught() as stop, progress.stage("export"):
+        def report(fraction: float) -> None:
+            stop.check()
+            progress.update(None, fraction)
+
+        lines = export(Request(shot, frames, work=work),
+                       ExportRequest(to, output, debris, instancer_above, voxel), report)
+    for line in lines:
+        progress.say(line)
+
+
+@click.command()
+@SHOT
+@FRAMES
+@WORK
+@ends_in_sentences
+def review(shot: Path, frames: str | None, work: Path | None) -> None:
+    """Make a page to look at SHOT.
+
+    One HTML file that needs no server and no network: frames to scrub through, a contact sheet,
+    every pass, plots of energy, bonds and pieces, settings, times and warnings. Contact sheet
+    and movie are made beside it.
+
+    \b
+    Example:
+      vfx review shots/glass_small.toml
+    """
+    request = Request(shot, frames, work=work)
+    opened = open_work(request)
+    try:
+        chosen = requested_frames(request, opened.shot)
+    except ShotError as error:
+        raise MissingInput(str(error)) from None
+    progress = Progress()
+    with StopSignals().caught() as stop, progress.stage("review"):
+        def report(fraction: float) -> None:
+            stop.check()
+            progress.update(None, fraction)
+
+        page = write_page(opened, chosen, report)
+        lines = make_review(opened)
+    for line in (*lines, f"page: {page}"):
+        progress.say(line)
+
+
 def add_handoff_commands(main: click.Group) -> None:
     """Add the commands of this module to the command line."""
-    for command in (submit,):
+    for command in (submit, export_command, review):
         main.add_command(command)

@@ -217,7 +217,7 @@ def clean(work: Work, stage_name: str, *, dry_run: bool) -> list[Path]:
     review = work.folder / REVIEW_FOLDER
     if review.is_dir():
         names = {manifest.FILE_NAME, manifest.LOCK_NAME, f"{work.shot.name}.png",
-                 f"{work.shot.name}.mp4"}
+                 f"{work.shot.name}.mp4", f"{work.shot.name}.html"}
         removed += _unlink([path for path in review.iterdir() if path.name in names], dry_run)
         _remove_if_empty(review, dry_run)
     return removed

@@ -109,6 +109,11 @@ def sequence_names(work: Work) -> list[str]:
     return [work.shot.name + suffix for suffix in sorted(suffixes | {""})]
 
 
+def pass_text(layer: str) -> str:
+    """Return what a pass holds, or nothing for one that is not known."""
+    return _PASSES.get(layer, "")
+
+
 def make_handoff(work: Work, frames: Sequence[int], again: str,
                  report: Callable[[int, float], None]) -> list[Path]:
     """Verify frames and write what goes with them; raise FrameFailed if any is no good.
@@ -249,7 +254,7 @@ def _sequence_entry(sequence: Footage, frames: Sequence[int]) -> dict[str, Any]:
     for layer, channels in sequence.layers.items():
         matte = next((name for name in mattes.values() if re.fullmatch(
             re.escape(name) + r"\d\d", layer)), None)
-        what = f"ids and coverages of the Cryptomatte {matte}" if matte else _PASSES.get(layer, "")
+        what = f"ids and coverages of the Cryptomatte {matte}" if matte else pass_text(layer)
         passes.append({
             "layer": layer, "channels": channels,
             "type": sequence.channels[channels[0]], "what": what,

@@ -1,0 +1,63 @@
+"""``vfx export``: pieces and dust of a shot for other programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from vfx.pipeline.cache import remove_leftovers
+from vfx.pipeline.errors import MissingInput, ShotError
+from vfx.pipeline.export_abc import require_alembic, write_abc
+from vfx.pipeline.export_obj import write_materials, write_obj
+from vfx.pipeline.export_usd import INSTANCER_ABOVE, UsdOptions, require_usd, write_usd
+from vfx.pipeline.export_vdb import require_openvdb, write_dust
+from vfx.pipeline.physics import check_folder
+from vfx.pipeline.pieces import PieceReader
+from vfx.pipeline.run import Request, open_work, requested_frames
+
+FOLDER = "export"
+FORMATS = ("usd", "abc", "obj", "vdb")
+
+
+@dataclass(frozen=True)
+class ExportRequest:
+    """What the user asked for beside the shot; ``output`` is a file, or a folder of several."""
+
+    to: str
+    output: Path | None = None
+    debris: float | None = None
+    instancer_above: int = INSTANCER_ABOVE
+    voxel: float | None = None
+
+
+def export(request: Request, wanted: ExportRequest, report: Callable[[float], None]) -> list[str]:
+    """Export a shot; return lines that say what was written."""
+    work = open_work(request)
+    try:
+        frames = requested_frames(request, work.shot)
+    except ShotError as error:
+        raise MissingInput(str(error)) from None
+    folder = work.folder / FOLDER
+    check_folder(wanted.output or folder, 0)
+    {"usd": require_usd, "abc": require_alembic, "vdb": require_openvdb}.get(
+        wanted.to, lambda: None)()
+    reader = PieceReader(work, frames, request.arguments())
+    if wanted.output is None:
+        remove_leftovers(folder)
+    if wanted.to in ("usd", "abc"):
+        path = wanted.output or folder / f"{work.shot.name}.{wanted.to}"
+        if wanted.to == "usd":
+            options = UsdOptions(wanted.debris, wanted.instancer_above)
+            return [f"wrote {path}", *write_usd(path, reader, options, report)]
+        return [f"wrote {path}", *write_abc(path, reader, report)]
+    target = wanted.output or folder
+    if wanted.to == "vdb":
+        return write_dust(target, reader, wanted.voxel, report)
+    written = []
+    for number, frame in enumerate(frames):
+        report(number / len(frames))
+        written.append(write_obj(target, reader, frame))
+    written.append(write_materials(target, work.shot))
+    report(1.0)
+    return [f"wrote {path}" for path in written]

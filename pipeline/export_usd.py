@@ -1,0 +1,443 @@
+"""``vfx export --to usd``: pieces, debris, balls, floor and camera of a shot as one USD stage.
+
+    /<shot>/pieces/<body>_<id>      a Mesh a piece, moved by translate and orient; or
+    /<shot>/pieces                  a PointInstancer whose prototypes are the pieces, if many
+    /<shot>/debris                  Points: pieces too small for a mesh, wide from birth on
+    /<shot>/unbroken/...            the same before they break off, hidden from then on
+    /<shot>/materials, /balls, /floor, /camera
+
+Points of a mesh are relative to the piece's centre of mass at rest, which so is its pivot.
+Times are frame numbers; lengths are metres, y is up. ``primvars:vfx:...`` say what secondary
+effects start from.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from vfx.geometry.handoff import Array
+from vfx.pipeline.cache import publish
+from vfx.pipeline.errors import MissingInput
+from vfx.pipeline.pieces import Motion, Piece, PieceReader, piece_meshes
+from vfx.raytrace.materials import material_look
+from vfx.raytrace.settings import Finish
+
+INSTANCER_ABOVE = 10_000
+_FLOOR_REACH = 20.0              # half the floor's width, in sizes of the scene
+_WRITE_SHARE = 0.7
+
+
+@dataclass(frozen=True)
+class UsdOptions:
+    """How pieces are written: debris below a size [m] (None: single elements) are points."""
+
+    debris: float | None = None
+    instancer_above: int = INSTANCER_ABOVE
+
+
+def require_usd() -> Any:
+    """Return the USD library, or raise how to get it."""
+    try:
+        import pxr
+    except ImportError:
+        raise MissingInput("the USD library is not installed; 'pip install usd-core' brings it") \
+            from None
+    return pxr
+
+
+def write_usd(path: Path, reader: PieceReader, options: UsdOptions,
+              report: Callable[[float], None]) -> list[str]:
+    """Publish the stage; return lines that say what is in it."""
+    require_usd()
+    every = reader.pieces(reader.frames[-1])
+    debris = [piece for piece in every if _is_debris(piece, reader, options)]
+    pieces = [piece for piece in every if not _is_debris(piece, reader, options)]
+    hosts = list(_hosts(reader, debris))
+    motion = reader.motion([*pieces, *debris, *hosts])
+    report(1.0 - _WRITE_SHARE)
+
+    def write(temporary: Path) -> None:
+        _Writer(temporary, reader, options).write(pieces, debris, hosts, motion, report)
+
+    publish(path, write)
+    kind = "instances of a PointInstancer" if len(pieces) > options.instancer_above else "meshes"
+    return [f"{len(pieces)} pieces as {kind}, {len(debris)} as points of debris, "
+            f"{len(reader.frames)} frames"]
+
+
+def _is_debris(piece: Piece, reader: PieceReader, options: UsdOptions) -> bool:
+    if piece.parent < 0:
+        return False
+    if options.debris is None:
+        return len(piece.particle) == 1
+    return piece.size < options.debris
+
+
+def _hosts(reader: PieceReader, debris: Sequence[Piece]) -> Iterator[Piece]:
+    """Yield what debris is part of until it breaks off, as pieces named after their parents.
+
+    What is born of one parent in one frame was together until then.
+    """
+    groups: dict[tuple[int, int], list[Piece]] = {}
+    for piece in debris:
+        if piece.birth_frame > reader.frames[0]:
+            groups.setdefault((piece.parent, piece.birth_frame), []).append(piece)
+    label = np.full(reader.solid.n_particles, -1, np.int64)
+    for number, members in enumerate(groups.values()):
+        label[np.concatenate([piece.particle for piece in members])] = number
+    meshes = piece_meshes(reader.faces, label)
+    for number, ((parent, birth), members) in enumerate(groups.items()):
+        mass = np.array([piece.mass for piece in members])
+        center = mass @ np.array([piece.center for piece in members]) / mass.sum()
+        yield Piece(
+            name=f"{reader.name_of(parent)}_until_{birth}", fragment=parent,
+            body=members[0].body, parent=parent, birth_frame=birth,
+            particle=np.concatenate([piece.particle for piece in members]),
+            center=center, mass=float(mass.sum()), size=0.0, mesh=meshes[number])
+
+
+class _Writer:
+    """Writes one stage."""
+
+    def __init__(self, path: Path, reader: PieceReader, options: UsdOptions) -> None:
+        from pxr import Sdf, Usd, UsdGeom
+
+        self._reader = reader
+        self._options = options
+        self._shot = shot = reader.work.shot
+        self._stage = Usd.Stage.CreateNew(str(path))
+        UsdGeom.SetStageUpAxis(self._stage, UsdGeom.Tokens.y)
+        UsdGeom.SetStageMetersPerUnit(self._stage, 1.0)
+        self._stage.SetTimeCodesPerSecond(shot.fps)
+        self._stage.SetFramesPerSecond(shot.fps)
+        self._stage.SetStartTimeCode(reader.frames[0])
+        self._stage.SetEndTimeCode(reader.frames[-1])
+        self._root = Sdf.Path("/" + _identifier(shot.name))
+        root = UsdGeom.Xform.Define(self._stage, self._root)
+        self._stage.SetDefaultPrim(root.GetPrim())
+        root.GetPrim().SetCustomDataByKey("vfx:shot", shot.name)
+        root.GetPrim().SetCustomDataByKey(
+            "vfx:second_per_frame", shot.steps_per_frame * shot.solver.timestep)
+        self._names: dict[str, str] = {}
+
+    def write(self, pieces: Sequence[Piece], debris: Sequence[Piece], hosts: Sequence[Piece],
+              motion: Motion, report: Callable[[float], None]) -> None:
+        """Write everything and save."""
+        self._write_materials()
+        n, m = len(pieces), len(debris)
+        if n > self._options.instancer_above:
+            self._write_instancer(pieces, motion)
+        else:
+            self._define_scope("pieces")
+            for number, piece in enumerate(pieces):
+                self._write_piece("pieces", piece, motion, number)
+                report(1.0 - _WRITE_SHARE * (1.0 - number / n))
+        if debris:
+            self._write_debris(debris, motion, slice(n, n + m))
+        if hosts:
+            self._define_scope("unbroken")
+            for number, host in enumerate(hosts):
+                self._write_host(host, motion, n + m + number)
+        self._write_balls()
+        self._write_floor()
+        self._write_camera()
+        self._stage.GetRootLayer().Save()
+        report(1.0)
+
+    def _define_scope(self, name: str) -> None:
+        from pxr import UsdGeom
+
+        UsdGeom.Scope.Define(self._stage, self._root.AppendChild(name))
+
+    def _prim_path(self, folder: str, name: str) -> Any:
+        """Return a path of its own for a name, which may hold signs that USD's may not."""
+        wanted = _identifier(name)
+        chosen, number = wanted, 1
+        while self._names.setdefault(f"{folder}/{chosen}", name) != name:
+            number += 1
+            chosen = f"{wanted}_{number}"
+        return self._root.AppendChild(folder).AppendChild(chosen)
+
+    def _define_mesh(self, path: Any, piece: Piece) -> Any:
+        """Define the mesh of a piece with its materials, relative to the piece's centre."""
+        from pxr import Gf, Sdf, UsdGeom, UsdShade, Vt
+
+        shape = piece.mesh
+        mesh = UsdGeom.Mesh.Define(self._stage, path)
+        local = (shape.point - piece.center).astype(np.float32)
+        mesh.CreatePointsAttr(Vt.Vec3fArray.FromNumpy(local))
+        mesh.CreateFaceVertexCountsAttr(Vt.IntArray.FromNumpy(shape.count))
+        mesh.CreateFaceVertexIndicesAttr(Vt.IntArray.FromNumpy(shape.corner))
+        mesh.CreateSubdivisionSchemeAttr(UsdGeom.Tokens.none)
+        mesh.CreateExtentAttr([Gf.Vec3f(*map(float, local.min(axis=0))),
+                               Gf.Vec3f(*map(float, local.max(axis=0)))])
+        mesh.CreateNormalsAttr(Vt.Vec3fArray.FromNumpy(np.ascontiguousarray(shape.normal)))
+        mesh.SetNormalsInterpolation(UsdGeom.Tokens.faceVarying)
+        primvars = UsdGeom.PrimvarsAPI(mesh)
+        primvars.CreatePrimvar("st", Sdf.ValueTypeNames.TexCoord2fArray,
+                               UsdGeom.Tokens.faceVarying).Set(
+            Vt.Vec2fArray.FromNumpy(np.ascontiguousarray(shape.uv)))
+        material = str(self._reader.solid.material_name[piece.body])
+        binding = UsdShade.MaterialBindingAPI.Apply(mesh.GetPrim())
+        binding.Bind(self._material(material))
+        # Both parts as subsets: some programs take no face of a mesh that has any to be bound
+        # by the mesh itself.
+        for name, chosen, suffix in (("exterior", ~shape.is_fracture, ""),
+                                     ("interior", shape.is_fracture, "_fracture")):
+            subset = UsdGeom.Subset.CreateGeomSubset(
+                mesh, name, UsdGeom.Tokens.face,
+                Vt.IntArray.FromNumpy(np.flatnonzero(chosen).astype(np.int32)),
+                UsdShade.Tokens.materialBind, UsdGeom.Tokens.partition)
+            UsdShade.MaterialBindingAPI.Apply(subset.GetPrim()).Bind(
+                self._material(material + suffix))
+        return mesh
+
+    def _write_piece(self, folder: str, piece: Piece, motion: Motion, number: int) -> None:
+        from pxr import Gf, Sdf, UsdGeom
+
+        mesh = self._define_mesh(self._prim_path(folder, piece.name), piece)
+        mesh.GetPrim().SetDisplayName(piece.name)
+        self._animate(mesh, piece, motion, number)
+        primvars = UsdGeom.PrimvarsAPI(mesh)
+        names = Sdf.ValueTypeNames
+        parent = self._reader.name_of(piece.parent) if piece.parent >= 0 else ""
+        for name, kind, value in (
+                ("name", names.String, piece.name), ("birth_frame", names.Int, piece.birth_frame),
+                ("parent", names.String, parent), ("mass", names.Double, piece.mass),
+                ("size", names.Double, piece.size)):
+            primvars.CreatePrimvar(f"vfx:{name}", kind, UsdGeom.Tokens.constant).Set(value)
+        velocity = primvars.CreatePrimvar("vfx:velocity", names.Float3, UsdGeom.Tokens.constant)
+        spin = primvars.CreatePrimvar("vfx:angular_velocity", names.Float3,
+                                      UsdGeom.Tokens.constant)
+        damage = primvars.CreatePrimvar("vfx:damage", names.Float, UsdGeom.Tokens.constant)
+        for row, frame in enumerate(self._reader.frames):
+            velocity.Set(Gf.Vec3f(*map(float, motion.velocity[row, number])), frame)
+            spin.Set(Gf.Vec3f(*map(float, motion.angular_velocity[row, number])), frame)
+            damage.Set(float(motion.damage[row, number]), frame)
+
+    def _write_host(self, host: Piece, motion: Motion, number: int) -> None:
+        from pxr import UsdGeom
+
+        mesh = self._define_mesh(self._prim_path("unbroken", host.name), host)
+        self._animate(mesh, host, motion, number)
+        visibility = mesh.CreateVisibilityAttr()
+        visibility.Set(UsdGeom.Tokens.inherited, self._reader.frames[0])
+        visibility.Set(UsdGeom.Tokens.invisible, host.birth_frame)
+
+    def _animate(self, prim: Any, piece: Piece, motion: Motion, number: int) -> None:
+        from pxr import Gf, UsdGeom
+
+        translate = prim.AddTranslateOp(UsdGeom.XformOp.PrecisionDouble)
+        orient = prim.AddOrientOp(UsdGeom.XformOp.PrecisionDouble)
+        place, turn = world_motion(piece.center, motion, number)
+        for row, frame in enumerate(self._reader.frames):
+            translate.Set(Gf.Vec3d(*map(float, place[row])), frame)
+            x, y, z, w = map(float, turn[row])
+            orient.Set(Gf.Quatd(w, x, y, z), frame)
+
+    def _write_instancer(self, pieces: Sequence[Piece], motion: Motion) -> None:
+        from pxr import Gf, Sdf, UsdGeom, Vt
+
+        path = self._root.AppendChild("pieces")
+        instancer = UsdGeom.PointInstancer.Define(self._stage, path)
+        UsdGeom.Scope.Define(self._stage, path.AppendChild("prototypes"))
+        targets = []
+        for piece in pieces:
+            target = path.AppendChild("prototypes").AppendChild(
+                self._prim_path("prototypes", piece.name).name)
+            self._define_mesh(target, piece)
+            targets.append(target)
+        instancer.CreatePrototypesRel().SetTargets(targets)
+        instancer.CreateProtoIndicesAttr(Vt.IntArray(list(range(len(pieces)))))
+        instancer.CreateIdsAttr(Vt.Int64Array([piece.fragment for piece in pieces]))
+        self._write_arrays(UsdGeom.PrimvarsAPI(instancer), pieces, UsdGeom.Tokens.varying)
+        n = len(pieces)
+        paths = [world_motion(piece.center, motion, number) for number, piece in enumerate(pieces)]
+        place = np.array([each[0] for each in paths], np.float32)
+        turn = np.array([each[1] for each in paths], np.float64)
+        positions = instancer.CreatePositionsAttr()
+        orientations = instancer.CreateOrientationsfAttr()
+        velocities = instancer.CreateVelocitiesAttr()
+        spins = instancer.CreateAngularVelocitiesAttr()
+        damage = UsdGeom.PrimvarsAPI(instancer).CreatePrimvar(
+            "vfx:damage", Sdf.ValueTypeNames.FloatArray, UsdGeom.Tokens.varying)
+        for row, frame in enumerate(self._reader.frames):
+            positions.Set(Vt.Vec3fArray.FromNumpy(np.ascontiguousarray(place[:, row])), frame)
+            orientations.Set(Vt.QuatfArray([
+                Gf.Quatf(*map(float, (q[3], q[0], q[1], q[2]))) for q in turn[:, row]]), frame)
+            velocities.Set(_vectors(self._per_second(motion.velocity[row, :n])), frame)
+            spins.Set(_vectors(np.degrees(self._per_second(motion.angular_velocity[row, :n]))),
+                      frame)
+            damage.Set(Vt.FloatArray.FromNumpy(np.ascontiguousarray(motion.damage[row, :n])),
+                       frame)
+
+    def _write_debris(self, debris: Sequence[Piece], motion: Motion, columns: slice) -> None:
+        from pxr import UsdGeom, UsdShade, Vt
+
+        points = UsdGeom.Points.Define(self._stage, self._root.AppendChild("debris"))
+        points.CreateIdsAttr(Vt.Int64Array([piece.fragment for piece in debris]))
+        self._write_arrays(UsdGeom.PrimvarsAPI(points), debris, UsdGeom.Tokens.varying)
+        UsdShade.MaterialBindingAPI.Apply(points.GetPrim()).Bind(self._material(
+            f"{self._reader.solid.material_name[debris[0].body]}_fracture"))
+        center = np.array([piece.center for piece in debris])
+        size = np.array([piece.size for piece in debris], np.float32)
+        birth = np.array([piece.birth_frame for piece in debris])
+        for row, frame in enumerate(self._reader.frames):
+            world = np.einsum("kij,kj->ki", motion.rotation[row, columns], center) + (
+                motion.translation[row, columns])
+            points.GetPointsAttr().Set(_vectors(world), frame)
+            points.GetWidthsAttr().Set(
+                Vt.FloatArray.FromNumpy(np.where(birth <= frame, size, np.float32(0.0))), frame)
+            points.GetVelocitiesAttr().Set(
+                _vectors(self._per_second(motion.velocity[row, columns])), frame)
+        points.SetWidthsInterpolation(UsdGeom.Tokens.vertex)
+
+    def _per_second(self, velocity: Array) -> Array:
+        """Return a velocity of the simulation [1/s] as USD wants it, by the shot's own seconds.
+
+        A shot of 500 steps of 0.12 us a frame passes 0.06 ms of the world's time in 1/24 s of
+        the picture's.
+        """
+        shot = self._shot
+        return velocity * (shot.steps_per_frame * shot.solver.timestep * shot.fps)
+
+    def _write_arrays(self, primvars: Any, pieces: Sequence[Piece], interpolation: str) -> None:
+        """Write what pieces are, one value a piece."""
+        from pxr import Sdf, Vt
+
+        names = Sdf.ValueTypeNames
+        parents = [self._reader.name_of(piece.parent) if piece.parent >= 0 else ""
+                   for piece in pieces]
+        for name, kind, value in (
+                ("name", names.StringArray, Vt.StringArray([piece.name for piece in pieces])),
+                ("birth_frame", names.IntArray, Vt.IntArray(
+                    [piece.birth_frame for piece in pieces])),
+                ("parent", names.StringArray, Vt.StringArray(parents)),
+                ("mass", names.DoubleArray, Vt.DoubleArray([piece.mass for piece in pieces]))):
+            primvars.CreatePrimvar(f"vfx:{name}", kind, interpolation).Set(value)
+
+    def _material(self, name: str) -> Any:
+        from pxr import UsdShade
+
+        path = self._root.AppendChild("materials").AppendChild(_identifier(name))
+        return UsdShade.Material.Get(self._stage, path)
+
+    def _write_materials(self) -> None:
+        self._define_scope("materials")
+        for name, look in self._shot.looks.items():
+            finishes = material_look(look)
+            self._define_material(name, finishes.surface)
+            self._define_material(f"{name}_fracture", finishes.fracture)
+        floor = self._shot.floor_look
+        self._define_material("floor_look", Finish(
+            albedo=floor.albedo, specular=(floor.specular,) * 3, shininess=floor.shininess))
+
+    def _define_material(self, name: str, finish: Finish) -> None:
+        """Define the UsdPreviewSurface that is nearest to a finish."""
+        from pxr import Gf, Sdf, UsdShade
+
+        path = self._root.AppendChild("materials").AppendChild(_identifier(name))
+        material = UsdShade.Material.Define(self._stage, path)
+        shader = UsdShade.Shader.Define(self._stage, path.AppendChild("surface"))
+        shader.CreateIdAttr("UsdPreviewSurface")
+        names = Sdf.ValueTypeNames
+        color, opacity, roughness = finish.albedo, 1.0, finish.roughness
+        if finish.kind == "glass":
+            color, opacity, roughness = finish.tint, 0.0, 0.0
+        elif finish.kind == "phong":
+            roughness = math.sqrt(2.0 / (finish.shininess + 2.0))
+        shader.CreateInput("diffuseColor", names.Color3f).Set(Gf.Vec3f(*map(float, color)))
+        shader.CreateInput("roughness", names.Float).Set(roughness)
+        shader.CreateInput("opacity", names.Float).Set(opacity)
+        shader.CreateInput("ior", names.Float).Set(finish.ior)
+        if finish.kind == "ggx":
+            shader.CreateInput("useSpecularWorkflow", names.Int).Set(1)
+            shader.CreateInput("specularColor", names.Color3f).Set(
+                Gf.Vec3f(*map(float, finish.specular)))
+        material.CreateSurfaceOutput().ConnectToSource(shader.ConnectableAPI(), "surface")
+
+    def _write_balls(self) -> None:
+        from pxr import Gf, UsdGeom
+
+        frames = [self._reader.fragments(frame) for frame in self._reader.frames]
+        for number in range(len(frames[0].projectile_radius)):
+            self._define_scope("balls")
+            ball = UsdGeom.Sphere.Define(
+                self._stage, self._root.AppendPath(f"balls/ball_{number}"))
+            radius = float(frames[0].projectile_radius[number])
+            ball.CreateRadiusAttr(radius)
+            ball.CreateExtentAttr([Gf.Vec3f(-radius), Gf.Vec3f(radius)])
+            translate = ball.AddTranslateOp(UsdGeom.XformOp.PrecisionDouble)
+            for frame in frames:
+                translate.Set(Gf.Vec3d(*map(float, frame.projectile_position[number])),
+                              frame.frame)
+
+    def _write_floor(self) -> None:
+        from pxr import Gf, UsdGeom, UsdShade
+
+        shot = self._shot
+        if not (shot.floor.enabled and shot.floor_look.visible):
+            return
+        rest = self._reader.solid.position
+        reach = _FLOOR_REACH * float(np.ptp(rest, axis=0).max())
+        middle, height = rest.mean(axis=0), shot.floor.height
+        corners = [Gf.Vec3f(float(middle[0] + x * reach), height, float(middle[2] + z * reach))
+                   for x, z in ((-1, -1), (-1, 1), (1, 1), (1, -1))]
+        floor = UsdGeom.Mesh.Define(self._stage, self._root.AppendChild("floor"))
+        floor.CreatePointsAttr(corners)
+        floor.CreateFaceVertexCountsAttr([4])
+        floor.CreateFaceVertexIndicesAttr([0, 1, 2, 3])
+        floor.CreateSubdivisionSchemeAttr(UsdGeom.Tokens.none)
+        floor.CreateExtentAttr([corners[0], corners[2]])
+        UsdShade.MaterialBindingAPI.Apply(floor.GetPrim()).Bind(self._material("floor_look"))
+
+    def _write_camera(self) -> None:
+        from pxr import Gf, UsdGeom
+
+        from vfx.raytrace.camera import camera_view, world_to_camera
+
+        shot = self._shot
+        view = camera_view(shot.camera, shot.film)
+        camera = UsdGeom.Camera.Define(self._stage, self._root.AppendChild("camera"))
+        # USD measures lenses in tenths of a scene unit, here of a metre.
+        width, height = shot.film.resolution
+        camera.CreateFocalLengthAttr(shot.camera.focal_length / 100.0)
+        camera.CreateHorizontalApertureAttr(shot.camera.film_width / 100.0)
+        camera.CreateVerticalApertureAttr(shot.camera.film_width * height / width / 100.0)
+        camera.CreateClippingRangeAttr(Gf.Vec2f(0.001, 1000.0))
+        matrix = np.linalg.inv(world_to_camera(view))
+        camera.AddTransformOp().Set(Gf.Matrix4d(*map(float, matrix.ravel())))
+
+
+def world_motion(center: Array, motion: Motion, number: int) -> tuple[Array, Array]:
+    """Return where a piece's centre is (t, 3) [m], and its turn (t, 4) as quaternions xyzw.
+
+    Signs are chosen so that neighbours are near each other, for programs that interpolate.
+    """
+    rotation = motion.rotation[:, number]
+    place = rotation @ center + motion.translation[:, number]
+    turn = np.asarray(Rotation.from_matrix(rotation).as_quat())
+    for row in range(1, len(turn)):
+        if turn[row] @ turn[row - 1] < 0.0:
+            turn[row] = -turn[row]
+    return place, turn
+
+
+def _vectors(value: Array) -> Any:
+    from pxr import Vt
+
+    return Vt.Vec3fArray.FromNumpy(np.ascontiguousarray(value, np.float32))
+
+
+def _identifier(name: str) -> str:
+    """Return a name as a prim may have it: letters, digits and _, not beginning with a digit."""
+    from pxr import Tf
+
+    return str(Tf.MakeValidIdentifier(name))

@@ -1,0 +1,300 @@
+"""``vfx review``: one HTML page with all a shot shows, that works from disk without a network.
+
+Frames to scrub through, a contact sheet, a picture of each pass, plots over time, the shot's
+settings, times taken and warnings; pictures and data are within the page.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import json
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from vfx.pipeline.cache import publish_bytes, read_npz
+from vfx.pipeline.diagnostics import DiagnosticsTable
+from vfx.pipeline.errors import DamagedFile, MissingInput
+from vfx.pipeline.frames import format_frames, frames_text
+from vfx.pipeline.manifest import State
+from vfx.pipeline.preview import Pixels, display_pixels
+from vfx.pipeline.progress import LOG_FOLDER, TIMINGS_FILE
+from vfx.pipeline.quantities import as_clock
+from vfx.pipeline.review import FOLDER
+from vfx.pipeline.stage_comp import comp_state, pass_text, sequence_names
+from vfx.pipeline.stages import STAGE, STAGES
+from vfx.pipeline.work import Work
+
+_TEMPLATE = Path(__file__).with_name("review_page.html")
+_MOST_FRAMES = 240
+_FRAME_WIDTH = 960
+_PASS_WIDTH = 480
+_MOST_WARNINGS = 40
+_NOTHING = 1e9                   # depth beyond this means that there is nothing
+
+
+def write_page(work: Work, frames: Sequence[int], report: Callable[[float], None]) -> Path:
+    """Publish the page of a shot; return its path."""
+    states = work.states(STAGE["render"], frames)
+    done = [frame for frame, state in states.items() if state is State.DONE]
+    if not done:
+        raise MissingInput(
+            f"{work.shot.path}: no frame of {format_frames(frames)} is rendered, so there is "
+            f"nothing to review; run first:\n  vfx run {work.shot.path} --frames "
+            f"{format_frames(frames)}")
+    shown = done[:: -(-len(done) // _MOST_FRAMES)]
+    history = fragment_history(work)
+    pictures = []
+    for number, frame in enumerate(shown):
+        report(number / len(shown))
+        pictures.append({"number": frame, "image": _frame_image(work, frame),
+                         "pieces": history.get(frame, {}).get("pieces")})
+    shot = work.shot
+    middle = done[-1]
+    width, height = shot.film.resolution
+    data = {
+        "title": shot.name,
+        "subtitle": f"{frames_text(done)} of {shot.first_frame}-{shot.last_frame}, "
+                    f"{shot.fps:g} fps, {width} x {height}",
+        "fps": shot.fps, "frames": pictures, "passes": _passes(work, middle),
+        "pass_frame": middle, "plots": _plots(work, history), "stages": _stages(work, frames),
+        "timings": _timings(work), "facts": _facts(work), "warnings": _warnings(work, frames),
+        "file": shot.path.read_text(encoding="utf-8", errors="replace"),
+    }
+    # Nothing in the data may end the script it stands in.
+    text = json.dumps(data).replace("</", "<\\/").replace("<!--", "<\\u0021--")
+    page = _TEMPLATE.read_text(encoding="utf-8")
+    page = page.replace("@TITLE@", html.escape(shot.name)).replace("@DATA@", text)
+    path = work.folder / FOLDER / f"{shot.name}.html"
+    publish_bytes(path, page.encode())
+    report(1.0)
+    return path
+
+
+def fragment_history(work: Work) -> dict[int, dict[str, float]]:
+    """Return number and sizes of pieces by frame, of the frames that are aligned."""
+    align = STAGE["align"]
+    history = {}
+    for frame in work.shot.frames:
+        try:
+            arrays = read_npz(work.path(align, frame), ["mass", "count"])
+        except (DamagedFile, MissingInput):
+            continue
+        mass = np.sort(arrays["mass"])[::-1]
+        # The piece that, with all larger ones, holds half of the mass.
+        half = int(np.searchsorted(np.cumsum(mass), 0.5 * mass.sum()))
+        history[frame] = {
+            "pieces": len(mass), "largest": float(mass[0] / mass.sum()),
+            "half": float(mass[min(half, len(mass) - 1)] / mass.sum()),
+            "single": float((arrays["count"] == 1).sum())}
+    return history
+
+
+def pass_pixels(layer: str, channels: dict[str, Pixels], color_space: str) -> Pixels:
+    """Return a pass (its channels by suffix) as 8-bit pixels (h, w, 3) that show what is in it."""
+    planes = list(channels.values())
+    suffixes = set(channels)
+    if {"R", "G", "B"} <= suffixes and not layer[-2:].isdecimal():
+        return display_pixels(np.stack([channels[name] for name in "RGB"], axis=-1), color_space)
+    if layer == "fragment" or "id" in suffixes:
+        return _hashed(planes[0], planes[0] >= 0)
+    if layer[-2:].isdecimal() and {"R", "G"} <= suffixes:
+        # Ranks of a Cryptomatte: an id and its coverage, twice.
+        shade = np.clip(channels["G"], 0.0, 1.0)[..., None]
+        return np.asarray(_hashed(channels["R"], channels["G"] > 0) * shade, np.uint8)
+    if len(planes) == 1:
+        plane = np.asarray(planes[0], np.float64).copy()
+        seen = plane < _NOTHING
+        low, high = (plane[seen].min(), plane[seen].max()) if seen.any() else (0.0, 1.0)
+        if layer == "depth" and low > 0.0:
+            # By 1/z: what is near tells more than how far the floor goes.
+            plane, low, high = 1.0 / plane, 1.0 / high, 1.0 / low
+        share = np.where(seen, (plane - low) / max(high - low, 1e-12), 0.0)
+        return np.repeat(np.round(255.0 * share).astype(np.uint8)[..., None], 3, axis=2)
+    value = np.stack([np.asarray(plane, np.float64) for plane in planes[:3]], axis=-1)
+    if value.shape[2] == 2:
+        value = np.concatenate([value, np.zeros_like(value[..., :1])], axis=2)
+    if layer == "N":
+        value = 0.5 + 0.5 * value
+    else:
+        spread = 2.0 * np.median(np.abs(value))      # the floor goes far
+        value = 0.5 + 0.5 * value / max(spread, 1e-12)
+    return np.round(255.0 * np.clip(value, 0.0, 1.0)).astype(np.uint8)
+
+
+def _hashed(value: Pixels, is_there: Pixels) -> Pixels:
+    """Return a colour for each different value; black where nothing is."""
+    bits = np.ascontiguousarray(value, np.float32).view(np.uint32).astype(np.uint64)
+    mixed = (bits * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(40)
+    color = np.stack([(mixed >> np.uint64(shift)) & np.uint64(255) for shift in (0, 8, 16)],
+                     axis=-1).astype(np.uint8)
+    bright = 64 + color // 4 * 3
+    return np.where(is_there[..., None], bright, 0).astype(np.uint8)
+
+
+def _frame_image(work: Work, frame: int) -> str:
+    from vfx.raytrace.exr import read_exr
+
+    channels, _ = read_exr(work.path(STAGE["render"], frame))
+    pixels = display_pixels(np.stack([channels[name] for name in "RGB"], axis=-1),
+                            work.shot.film.color_space)
+    return _as_data(pixels, _FRAME_WIDTH)
+
+
+def _as_data(pixels: Pixels, width: int, kind: str = "JPEG") -> str:
+    image = Image.fromarray(pixels)
+    if image.width > width:
+        size = (width, max(1, round(image.height * width / image.width)))
+        image = image.resize(size, Image.Resampling.BOX)
+    data = io.BytesIO()
+    image.save(data, kind, **({"quality": 87} if kind == "JPEG" else {}))
+    text = base64.b64encode(data.getvalue()).decode()
+    return f"data:image/{kind.lower()};base64,{text}"
+
+
+def _passes(work: Work, frame: int) -> list[dict[str, str]]:
+    from vfx.raytrace.exr import read_exr
+
+    passes = []
+    for name in sequence_names(work):
+        path = work.folder_of(STAGE["render"]) / f"{name}.{frame:04d}.exr"
+        try:
+            channels, _ = read_exr(path)
+        except (FileNotFoundError, ValueError):
+            continue
+        layers: dict[str, dict[str, Pixels]] = defaultdict(dict)
+        for channel in sorted(channels):
+            layer, _, suffix = channel.rpartition(".")
+            layers[layer or "beauty"][suffix] = channels[channel]
+        for layer in sorted(layers, key=lambda layer: (layer != "beauty", layer)):
+            pixels = pass_pixels(layer, layers[layer], work.shot.film.color_space)
+            is_main = name == work.shot.name
+            passes.append({"name": layer if is_main else f"{name}: {layer}",
+                           "what": pass_text(layer), "image": _as_data(pixels, _PASS_WIDTH,
+                                                                       "PNG")})
+    return passes
+
+
+def _plots(work: Work, history: dict[int, dict[str, float]]) -> list[dict[str, Any]]:
+    shot = work.shot
+    table = DiagnosticsTable(work.folder_of(STAGE["sim"]))
+    table.keep_until(2**62)
+    columns = table.columns()
+    frame = shot.first_frame + columns["step"] / shot.steps_per_frame
+
+    def column(name: str, label: str = "") -> list[dict[str, Any]]:
+        if name not in columns:
+            return []
+        valid = np.isfinite(columns[name])
+        return [{"label": label, "points": [[float(x), float(y)] for x, y in zip(
+            frame[valid], columns[name][valid], strict=True)]}]
+
+    def pieces(name: str, label: str = "") -> list[dict[str, Any]]:
+        return [{"label": label, "points": [[number, row[name]] for number, row in
+                                            history.items()]}]
+
+    plots: list[dict[str, Any]] = [
+        {"title": "Energy [J]", "curves": column("kinetic_energy", "motion")
+         + column("bond_energy", "bonds")},
+        {"title": "Unbroken bonds", "curves": column("bonds")},
+        {"title": "Pieces", "curves": pieces("pieces", "all")
+         + pieces("single", "of one element")},
+        {"title": "Size of pieces, as share of all mass", "curves": pieces(
+            "largest", "largest") + pieces("half", "half of the mass is in larger ones")},
+    ]
+    return [plot for plot in plots if any(curve["points"] for curve in plot["curves"])]
+
+
+def _stages(work: Work, frames: Sequence[int]) -> list[list[str]]:
+    rows = [["stage", *(state.value for state in State)]]
+    for stage in STAGES:
+        found = work.states(stage, frames)
+        row = [stage.name]
+        for state in State:
+            which = [frame for frame, each in found.items() if each is state]
+            row.append((format_frames(which) if stage.is_per_frame else stage.gives)
+                       if which else "-")
+        rows.append(row)
+    state = comp_state(work, frames)
+    return [*rows, ["comp", *("hand-off" if each is state else "-" for each in State)]]
+
+
+def _timings(work: Work) -> list[list[str]]:
+    """Return for each stage how often it ran, how long, and how many frames it made."""
+    rows = [["stage", "runs", "time", "frames made", "a frame [s]", "on"]]
+    try:
+        lines = (work.folder / LOG_FOLDER / TIMINGS_FILE).read_text(
+            encoding="utf-8").splitlines()
+    except OSError:
+        return rows
+    runs: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for line in lines:
+        try:
+            run = json.loads(line)
+            runs[run["stage"]].append({"seconds": float(run["seconds"]), "made": int(run["made"]),
+                                       "on": f"{run['device']}, {run['threads']} threads"})
+        except (ValueError, KeyError, TypeError):
+            continue
+    for stage in STAGES:
+        if each := runs.get(stage.name):
+            seconds, made = sum(run["seconds"] for run in each), sum(run["made"] for run in each)
+            rows.append([stage.name, str(len(each)), as_clock(seconds), str(made),
+                         f"{seconds / max(made, 1):.3g}", each[-1]["on"]])
+    return rows
+
+
+def _facts(work: Work) -> list[list[str]]:
+    """Return what the shot says, as a reader of its pictures wants to know it."""
+    shot = work.shot
+    step = shot.solver.timestep
+    frame_time = shot.steps_per_frame * step
+    rows = [["time", f"{shot.steps_per_frame} steps of {step:.4g} s a frame, "
+                     f"{1.0 / (frame_time * shot.fps):.3g} times slower than real time"]]
+    for body in shot.bodies:
+        material = shot.materials[body.material]
+        rows.append([f"body {body.name}", f"{body.material}: density {material.density:g} kg/m^3, "
+                     f"bulk modulus {material.bulk_modulus:.4g} Pa, strain limit "
+                     f"{material.strain_limit:g}"])
+    rows += [[f"ball {number + 1}", f"radius {ball.radius:g} m, velocity "
+              f"{', '.join(f'{value:g}' for value in ball.velocity)} m/s"]
+             for number, ball in enumerate(shot.projectiles)]
+    rows.append(["picture", f"{shot.film.samples} samples, {shot.film.color_space}, environment "
+                            f"'{shot.light.environment}', focal length "
+                            f"{shot.camera.focal_length:g} mm"])
+    return rows
+
+
+def _warnings(work: Work, frames: Sequence[int]) -> list[str]:
+    """Return what is not as it should be, and what the logs tell of that kind."""
+    warnings = []
+    for stage in STAGES:
+        for state, which in _by_state(work, frames, stage.name).items():
+            if state is not State.DONE:
+                what = frames_text(which) if stage.is_per_frame else f"the {stage.gives}"
+                warnings.append(f"{stage.name}: {what} {state.value}")
+    if comp_state(work, frames) is not State.DONE:
+        warnings.append("comp: the frames were not checked as they are now; run vfx stage comp")
+    words = ("damaged", "failed", "killed", "stopped", "warning")
+    for log in sorted((work.folder / LOG_FOLDER).glob("*.log")):
+        try:
+            lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:
+            continue
+        warnings += [f"{log.name}: {line}" for line in lines
+                     if any(word in line.lower() for word in words)]
+    more = len(warnings) - _MOST_WARNINGS
+    return warnings[:_MOST_WARNINGS] + ([f"and {more} more, see {LOG_FOLDER}"]
+                                        if more > 0 else [])
+
+
+def _by_state(work: Work, frames: Sequence[int], stage: str) -> dict[State, list[int]]:
+    found: dict[State, list[int]] = defaultdict(list)
+    for frame, state in work.states(STAGE[stage], frames).items():
+        found[state].append(frame)
+    return found

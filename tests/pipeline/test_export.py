@@ -1,0 +1,400 @@
+"""What other programs get: the same points as in the caches, names that last, nothing lost."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from vfx.geometry.faces import all_faces
+from vfx.geometry.handoff import FragmentsFrame, Lineage, Solid
+from vfx.pipeline import export_vdb
+from vfx.pipeline.cli import main
+from vfx.pipeline.pieces import PieceMesh, piece_meshes
+
+SHOT = """\
+[shot]
+name = "plate"
+frames = "1001-1005"
+[time]
+steps_per_frame = 150
+[[bodies]]
+name = "plate-a"
+material = "glass"
+cells = [16, 16, 2]
+spacing = 2e-3
+center = [0.0, 0.07, 0.0]
+[[bodies]]
+name = "block"
+material = "glass"
+cells = [3, 3, 3]
+spacing = 2e-3
+center = [0.05, 0.07, 0.0]
+[materials.glass]
+strain_limit = 2e-3
+[[projectiles]]
+position = [0.0, 0.07, 0.0122]
+velocity = [0.0, 0.0, -80.0]
+stiffness = 1e14
+[sim]
+timestep = "auto"
+"""
+
+
+def vfx(*words: object) -> Result:
+    result = CliRunner().invoke(main, [str(word) for word in words])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+@pytest.fixture(scope="module")
+def shot(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A shot that is simulated and aligned, with pieces of one element and of more."""
+    folder = tmp_path_factory.mktemp("export")
+    path = folder / "plate.toml"
+    path.write_text(SHOT)
+    for stage in ("geometry", "sim", "align"):
+        result = vfx("stage", stage, path, "--work", folder / "work", "--device", "cpu")
+        assert result.exit_code == 0, result.output
+    return path
+
+
+def cached(shot: Path) -> tuple[Solid, Lineage, dict[int, FragmentsFrame]]:
+    work = shot.parent / "work"
+
+    def load(name: str) -> dict[str, np.ndarray]:
+        with np.load(work / name) as archive:
+            return {key: archive[key] for key in archive.files}
+
+    return (Solid.from_arrays(load("geometry/solid.npz")),
+            Lineage.from_arrays(load("align/lineage.npz")),
+            {frame: FragmentsFrame.from_arrays(load(f"align/frame.{frame}.npz"))
+             for frame in range(1001, 1006)})
+
+
+def export(shot: Path, *words: object) -> Path:
+    result = vfx("export", shot, "--work", shot.parent / "work", *words)
+    assert result.exit_code == 0, result.output
+    return shot.parent / "work/export"
+
+
+def volume(mesh: PieceMesh) -> float:
+    """The volume within a closed mesh, by the divergence theorem."""
+    total, start = 0.0, 0
+    for count in mesh.count:
+        corners = mesh.point[mesh.corner[start:start + count]]
+        for a, b in pairwise(corners[1:]):
+            total += np.dot(corners[0], np.cross(a, b)) / 6.0
+        start += count
+    return total
+
+
+def test_piece_meshes_are_closed_and_fill_the_body(shot: Path) -> None:
+    solid, _, frames = cached(shot)
+    label = frames[1005].fragment
+    meshes = piece_meshes(all_faces(solid), label)
+    assert sorted(meshes) == np.unique(label).tolist()
+    for fragment, mesh in meshes.items():
+        expected = solid.volume[label == fragment].sum()
+        assert volume(mesh) == pytest.approx(expected, rel=1e-9), "closed, and outward"
+        assert np.abs(np.linalg.norm(mesh.normal, axis=1) - 1.0).max() < 1e-5
+    broken = sum(int(mesh.is_fracture.sum()) for mesh in meshes.values())
+    parted = (label[solid.edge[:, 0]] != label[solid.edge[:, 1]]).sum()
+    assert broken == 2 * parted, "each broken face is on both sides"
+
+
+@pytest.mark.parametrize("words", [[], ["--instancer-above", 0]])
+def test_usd_has_the_points_of_the_align_cache(shot: Path, words: list[object]) -> None:
+    pytest.importorskip("pxr", reason="usd-core is not installed")
+    from pxr import Usd, UsdGeom
+
+    export(shot, "--to", "usd", *words)
+    solid, lineage, frames = cached(shot)
+    stage = Usd.Stage.Open(str(shot.parent / "work/export/plate.usd"))
+    assert (UsdGeom.GetStageUpAxis(stage), UsdGeom.GetStageMetersPerUnit(stage)) == ("Y", 1.0)
+    assert (stage.GetStartTimeCode(), stage.GetEndTimeCode()) == (1001, 1005)
+    assert stage.GetTimeCodesPerSecond() == 24.0
+    root = stage.GetDefaultPrim()
+    rest = piece_meshes(all_faces(solid), frames[1005].fragment)
+    debris = UsdGeom.Points(stage.GetPrimAtPath("/plate/debris"))
+    small = list(debris.GetIdsAttr().Get()) if debris else []
+    seen = set(small)
+    for frame, fragments in frames.items():
+        row_of = {int(number): row for row, number in enumerate(fragments.id)}
+        for name, number, world in _world_points(stage, frame, bool(words)):
+            assert name == f"{solid.body_name[lineage.body[number]]}_{number}"
+            seen.add(number)
+            particle = int(np.flatnonzero(frames[1005].fragment == number)[0])
+            row = row_of[int(fragments.fragment[particle])]
+            expected = rest[number].point @ fragments.rotation[row].T + fragments.translation[row]
+            np.testing.assert_allclose(world, expected, atol=2e-8)
+        if small:
+            width = np.array(debris.GetWidthsAttr().Get(frame))
+            assert ((width > 0.0) == (lineage.birth_frame[small] <= frame)).all()
+    assert seen == set(frames[1005].id.tolist()), "every piece is there"
+    assert root.GetName() == "plate"
+
+
+def _world_points(stage, frame: int, is_instanced: bool):
+    """Yield name, id and world points of every piece of a frame."""
+    from pxr import UsdGeom
+
+    if is_instanced:
+        instancer = UsdGeom.PointInstancer(stage.GetPrimAtPath("/plate/pieces"))
+        matrices = instancer.ComputeInstanceTransformsAtTime(frame, frame)
+        names = UsdGeom.PrimvarsAPI(instancer).GetPrimvar("vfx:name").Get()
+        targets = instancer.GetPrototypesRel().GetTargets()
+        for name, number, matrix, target in zip(
+                names, instancer.GetIdsAttr().Get(), matrices, targets, strict=True):
+            points = np.array(UsdGeom.Mesh(stage.GetPrimAtPath(target)).GetPointsAttr().Get())
+            yield name, number, _moved(points, matrix)
+        return
+    cache = UsdGeom.XformCache(frame)
+    for prim in stage.GetPrimAtPath("/plate/pieces").GetChildren():
+        name = UsdGeom.PrimvarsAPI(prim).GetPrimvar("vfx:name").Get()
+        points = np.array(UsdGeom.Mesh(prim).GetPointsAttr().Get())
+        yield name, int(name.rpartition("_")[2]), _moved(
+            points, cache.GetLocalToWorldTransform(prim))
+
+
+def _moved(points: np.ndarray, matrix) -> np.ndarray:
+    matrix = np.array(matrix)
+    return points.astype(float) @ matrix[:3, :3] + matrix[3, :3]
+
+
+def test_usd_pieces_say_what_they_are(shot: Path) -> None:
+    pytest.importorskip("pxr", reason="usd-core is not installed")
+    from pxr import Usd, UsdGeom, UsdShade
+
+    export(shot, "--to", "usd", "--debris", 0)
+    solid, lineage, frames = cached(shot)
+    stage = Usd.Stage.Open(str(shot.parent / "work/export/plate.usd"))
+    last = frames[1005]
+    prims = stage.GetPrimAtPath("/plate/pieces").GetChildren()
+    assert len(prims) == len(last.id) and not stage.GetPrimAtPath("/plate/debris")
+    for prim in prims:
+        primvar = UsdGeom.PrimvarsAPI(prim).GetPrimvar
+        name = primvar("vfx:name").Get()
+        assert prim.GetName() == name.replace("-", "_") and prim.GetDisplayName() == name
+        number = int(name.rpartition("_")[2])
+        row = int(np.searchsorted(last.id, number))
+        assert primvar("vfx:birth_frame").Get() == lineage.birth_frame[number]
+        parent = int(lineage.parent[number])
+        assert primvar("vfx:parent").Get() == (
+            f"{solid.body_name[lineage.body[parent]]}_{parent}" if parent >= 0 else "")
+        assert primvar("vfx:mass").Get() == pytest.approx(float(last.mass[row]), rel=1e-12)
+        np.testing.assert_allclose(primvar("vfx:velocity").Get(1005), last.velocity[row],
+                                   rtol=1e-5, atol=1e-6)
+        damage = last.damage[last.fragment == number].mean()
+        assert primvar("vfx:damage").Get(1005) == pytest.approx(float(damage), abs=1e-6)
+        mesh = UsdGeom.Mesh(prim)
+        assert mesh.GetSubdivisionSchemeAttr().Get() == "none"
+        corners = len(mesh.GetFaceVertexIndicesAttr().Get())
+        assert len(primvar("st").Get()) == len(mesh.GetNormalsAttr().Get()) == corners
+        material, _ = UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial()
+        assert material.GetPath() == "/plate/materials/glass"
+        subsets = UsdGeom.Subset.GetAllGeomSubsets(mesh)
+        bound = {}
+        for subset in subsets:
+            material, _ = UsdShade.MaterialBindingAPI(subset.GetPrim()).ComputeBoundMaterial()
+            bound[subset.GetPrim().GetName()] = material.GetPath()
+        assert bound == {"exterior": "/plate/materials/glass",
+                         "interior": "/plate/materials/glass_fracture"}
+        whole, why = UsdGeom.Subset.ValidateSubsets(
+            subsets, len(mesh.GetFaceVertexCountsAttr().Get()), "partition")
+        assert whole, why
+    balls = UsdGeom.XformCache(1004).GetLocalToWorldTransform(
+        stage.GetPrimAtPath("/plate/balls/ball_0")).ExtractTranslation()
+    np.testing.assert_allclose(balls, frames[1004].projectile_position[0], atol=1e-12)
+    assert stage.GetPrimAtPath("/plate/floor").IsA(UsdGeom.Mesh)
+
+
+def test_usd_is_whole_before_debris_breaks_off(shot: Path) -> None:
+    """Meshes that are seen at a frame, and debris that is wide by then, fill the bodies."""
+    pytest.importorskip("pxr", reason="usd-core is not installed")
+    from pxr import Usd, UsdGeom
+
+    export(shot, "--to", "usd")
+    solid, _, _ = cached(shot)
+    stage = Usd.Stage.Open(str(shot.parent / "work/export/plate.usd"))
+    debris = UsdGeom.Points(stage.GetPrimAtPath("/plate/debris"))
+    assert debris, "the shot makes some"
+    for frame in (1001, 1003, 1005):
+        total = float((np.pi / 6.0 * np.array(debris.GetWidthsAttr().Get(frame)) ** 3).sum())
+        for folder in ("pieces", "unbroken"):
+            for prim in stage.GetPrimAtPath(f"/plate/{folder}").GetChildren():
+                mesh = UsdGeom.Mesh(prim)
+                if mesh.ComputeVisibility(frame) == "inherited":
+                    count = np.array(mesh.GetFaceVertexCountsAttr().Get())
+                    total += volume(PieceMesh(
+                        np.array(mesh.GetPointsAttr().Get(), float), count,
+                        np.array(mesh.GetFaceVertexIndicesAttr().Get()), count, count, count))
+        assert total == pytest.approx(solid.volume.sum(), rel=1e-5)
+
+
+def test_the_usd_camera_sees_what_the_shot_camera_sees(shot: Path) -> None:
+    pytest.importorskip("pxr", reason="usd-core is not installed")
+    from pxr import Usd, UsdGeom
+
+    from vfx.pipeline.shot import load_shot
+    from vfx.raytrace.camera import camera_view, world_to_ndc
+
+    export(shot, "--to", "usd")
+    stage = Usd.Stage.Open(str(shot.parent / "work/export/plate.usd"))
+    frustum = UsdGeom.Camera(stage.GetPrimAtPath("/plate/camera")).GetCamera(1001).frustum
+    ours = load_shot(shot)
+    point = np.array([0.02, 0.075, 0.01, 1.0])
+    expected = point @ world_to_ndc(camera_view(ours.camera, ours.film))
+    found = np.array(point @ np.array(frustum.ComputeViewMatrix())
+                     @ np.array(frustum.ComputeProjectionMatrix()))
+    np.testing.assert_allclose(found[:2] / found[3], expected[:2] / expected[3], atol=1e-6)
+
+
+def test_alembic_has_the_points_of_the_align_cache(shot: Path) -> None:
+    pytest.importorskip("alembic3d", reason="alembic3d is not installed")
+    folder = export(shot, "--to", "abc", "--frames", "1002-1005")
+    solid, _, frames = cached(shot)
+    # Its libraries and those of USD do not mix in one process.
+    script = """
+import json, sys
+from alembic3d.Abc import IArchive, ISampleSelector
+from alembic3d.AbcGeom import IPolyMesh, IXform
+top = IArchive(sys.argv[1]).getTop().children[0]
+found = {}
+for child in top.children:
+    xform = IXform(top, child.getName())
+    schema = xform.getSchema()
+    mesh = IPolyMesh(xform, "mesh").getSchema()
+    sample = mesh.getValue()
+    points = [tuple(p) for p in sample.getPositions()]
+    rows = []
+    times = schema.getTimeSampling()
+    for number in range(schema.getNumSamples()):
+        m = schema.getValue(ISampleSelector(times.getSampleTime(number))).getMatrix()
+        rows.append([[m[i][j] for j in range(4)] for i in range(4)])
+    found[child.getName()] = {
+        "points": points, "matrices": rows, "counts": list(sample.getFaceCounts()),
+        "sets": list(mesh.getFaceSetNames()),
+        "first": times.getSampleTime(0)}
+print(json.dumps(found))
+"""
+    done = subprocess.run([sys.executable, "-c", script, str(folder / "plate.abc")],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    last = frames[1005]
+    assert len(found) == len(last.id)
+    rest = piece_meshes(all_faces(solid), last.fragment)
+    for name, data in found.items():
+        number = int(name.rpartition("_")[2])
+        assert data["first"] == pytest.approx(1002 / 24.0)
+        assert data["counts"] == rest[number].count.tolist()
+        assert data["sets"] == (["interior"] if rest[number].is_fracture.any() else [])
+        particle = int(np.flatnonzero(last.fragment == number)[0])
+        for matrix, frame in zip(data["matrices"], range(1002, 1006), strict=True):
+            fragments = frames[frame]
+            row = int(np.searchsorted(fragments.id, fragments.fragment[particle]))
+            expected = rest[number].point @ fragments.rotation[row].T + fragments.translation[row]
+            np.testing.assert_allclose(_moved(np.array(data["points"]), matrix), expected,
+                                       atol=2e-8)
+
+
+def test_obj_has_an_object_a_piece_where_it_is(shot: Path) -> None:
+    folder = export(shot, "--to", "obj", "--frames", "1001,1004")
+    solid, lineage, frames = cached(shot)
+    for frame in (1001, 1004):
+        lines = (folder / f"plate.{frame}.obj").read_text().splitlines()
+        fragments = frames[frame]
+        assert [line[2:] for line in lines if line.startswith("o ")] == [
+            f"{solid.body_name[lineage.body[number]]}_{number}" for number in fragments.id]
+        points = np.array([line.split()[1:] for line in lines if line.startswith("v ")], float)
+        meshes = piece_meshes(all_faces(solid), fragments.fragment)
+        expected = np.concatenate([
+            meshes[int(number)].point @ fragments.rotation[row].T + fragments.translation[row]
+            for row, number in enumerate(fragments.id)])
+        np.testing.assert_allclose(points, expected, rtol=1e-8, atol=1e-11)
+        corners = [word.split("/") for line in lines if line.startswith("f ")
+                   for word in line.split()[1:]]
+        counts = [sum(line.startswith(kind) for line in lines) for kind in ("v ", "vt ", "vn ")]
+        assert (np.array(corners, int).max(axis=0) == counts).all()
+    assert "newmtl glass_fracture" in (folder / "plate.mtl").read_text()
+
+
+def test_dust_is_as_much_as_faces_broke(shot: Path) -> None:
+    from vfx.pipeline.pieces import PieceReader
+    from vfx.pipeline.shot import load_shot
+    from vfx.pipeline.work import Work
+
+    reader = PieceReader(Work(load_shot(shot), shot.parent / "work"), range(1001, 1006))
+    frames = list(export_vdb.dust_of_frames(reader))
+    assert len(frames[0].mass) == 0, "nothing has broken at the first frame"
+    broken = 0
+    fresh = 0.0
+    for frame, dust in zip(range(1001, 1006), frames, strict=True):
+        with np.load(shot.parent / f"work/sim/frame.{frame}.npz") as motion:
+            count = len(motion["broken_edge"])
+        broken += count
+        # A face of a cube of 2 mm, and what older faces have left.
+        fresh = fresh * np.exp(-1.0 / export_vdb._LIFE_FRAMES) + count * 4e-6
+        assert len(dust.mass) == broken
+        assert dust.mass.sum() == pytest.approx(fresh, rel=1e-9)
+        density, velocity, _ = export_vdb.splat(dust, 1e-3)
+        assert density.sum(dtype=float) * 1e-9 == pytest.approx(fresh, rel=1e-5)
+        assert np.isfinite(velocity).all()
+    assert broken > 0
+
+
+def test_a_vdb_file_holds_the_dust(shot: Path) -> None:
+    if export_vdb.find_python() is None:
+        pytest.skip("no Python here has OpenVDB; as root: apt install python3-openvdb")
+    folder = export(shot, "--to", "vdb", "--frames", "1005", "--voxel", "1e-3")
+    done = subprocess.run(
+        [str(export_vdb.find_python()), str(export_vdb._WRITER), "--sum",
+         str(folder / "plate_dust.1005.vdb")], capture_output=True, text=True, check=False,
+        env=export_vdb._plain_environment())
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["names"] == ["density", "vel"] and found["voxel"] == pytest.approx(1e-3)
+    from vfx.pipeline.pieces import PieceReader
+    from vfx.pipeline.shot import load_shot
+    from vfx.pipeline.work import Work
+
+    reader = PieceReader(Work(load_shot(shot), shot.parent / "work"), [1005])
+    dust, = export_vdb.dust_of_frames(reader)
+    assert found["sum"] * 1e-9 == pytest.approx(dust.mass.sum(), rel=1e-5)
+    middle = dust.mass @ dust.position / dust.mass.sum() / 1e-3
+    assert (np.array(found["low"]) <= middle).all() and (middle <= np.array(found["high"])).all()
+
+
+def test_an_export_before_its_stages_says_what_to_run(tmp_path: Path) -> None:
+    path = tmp_path / "plate.toml"
+    path.write_text(SHOT)
+    result = vfx("export", path, "--to", "usd", "--work", tmp_path / "work")
+    assert result.exit_code == 3
+    assert "export needs the result of geometry" in result.output
+    vfx("stage", "geometry", path, "--work", tmp_path / "work")
+    result = vfx("export", path, "--to", "obj", "--work", tmp_path / "work")
+    assert result.exit_code == 3 and "needs the result of sim" in result.output
+    assert f"vfx stage sim {path} --frames 1005 --work {tmp_path / 'work'}" in result.output
+    result = vfx("export", path, "--to", "obj", "--frames", "1-3", "--work", tmp_path / "work")
+    assert result.exit_code == 3 and "outside the shot" in result.output
+
+
+def test_a_missing_library_is_named_with_the_way_to_get_it(
+    shot: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("pxr", "alembic3d"):
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setattr(export_vdb, "find_python", lambda: None)
+    for to, cure in (("usd", "pip install usd-core"), ("abc", "pip install alembic3d"),
+                     ("vdb", "apt install python3-openvdb")):
+        result = vfx("export", shot, "--to", to, "--work", shot.parent / "work")
+        assert result.exit_code == 3
+        assert cure in " ".join(result.output.split())

@@ -1,0 +1,178 @@
+"""The review page in a real browser, from disk, with the network off."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from PIL import Image
+
+from vfx.pipeline.cli import main
+from vfx.pipeline.review_page import pass_pixels
+
+SHOT = """\
+# </script><script>document.title = "escaped"</script>
+[shot]
+name = "plate"
+frames = "1001-1005"
+[time]
+steps_per_frame = 150
+[[bodies]]
+name = "plate"
+material = "glass"
+cells = [12, 12, 2]
+spacing = 2e-3
+center = [0.0, 0.07, 0.0]
+[materials.glass]
+[[projectiles]]
+position = [0.0, 0.07, 0.0135]
+velocity = [0.0, 0.0, -60.0]
+[sim]
+timestep = "auto"
+[render]
+resolution = [96, 54]
+samples = 2
+"""
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+
+
+@pytest.fixture(scope="module")
+def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("review")
+    shot = folder / "plate.toml"
+    shot.write_text(SHOT)
+    for words in (["run", "--device", "cpu"], ["review"]):
+        result = CliRunner().invoke(main, [words[0], str(shot), "--work", str(folder / "work"),
+                                           *words[1:]])
+        assert result.exit_code == 0, result.output
+    return folder / "work/review/plate.html"
+
+
+@pytest.fixture
+def browser() -> Iterator[Any]:
+    program = next(filter(None, map(shutil.which, NAMES)), None)
+    playwright = None
+    try:
+        from playwright.sync_api import sync_playwright as playwright
+    except ImportError:
+        program = None
+    if program is None or playwright is None:
+        reason = "no Chromium with Playwright; pip install playwright, apt install chromium"
+        if os.environ.get("VFX_REQUIRE_BROWSER") == "1":
+            pytest.fail(f"VFX_REQUIRE_BROWSER=1, but there is {reason}")
+        pytest.skip(reason)
+    with playwright() as tools:
+        opened = tools.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+def test_the_page_works_from_disk_without_a_network(page_file: Path, browser: Any) -> None:
+    context = browser.new_context(offline=True, viewport={"width": 1200, "height": 900})
+    page = context.new_page()
+    requests: list[str] = []
+    errors: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda message: errors.append(message.text)
+            if message.type == "error" else None)
+    page.goto(page_file.as_uri())
+    assert page.title() == "plate", "nothing in the shot file is run"
+    assert [url for url in requests if not url.startswith("data:")] == [page_file.as_uri()]
+
+    # The scrubber: each place shows its own frame, and moves the cursors of the plots.
+    def state() -> tuple[str, str, str]:
+        return (page.text_content("#frame"), page.get_attribute("#picture", "src"),
+                page.get_attribute("svg .cursor", "x1"))
+
+    seen = []
+    for number in range(5):
+        page.evaluate("""n => { const s = document.getElementById("scrub"); s.value = n;
+                                s.dispatchEvent(new Event("input")); }""", number)
+        seen.append(state())
+        assert re.match(rf"frame {1001 + number}, \d+ pieces", seen[-1][0])
+        assert page.evaluate("document.getElementById('picture').decode().then(() => "
+                             "document.getElementById('picture').naturalWidth)") == 96
+    assert len({image for _, image, _ in seen}) == 5
+    places = [float(x) for _, _, x in seen]
+    assert places == sorted(places) and len(set(places)) == 5
+    handle = page.locator("#scrub")
+    box = handle.bounding_box()
+    page.mouse.click(box["x"] + 2, box["y"] + box["height"] / 2)
+    assert state() == seen[0], "a click at its left end goes to the first frame"
+
+    # Keys, playing, and the contact sheet.
+    page.locator("h1").click()
+    page.keyboard.press("ArrowRight")
+    assert state() == seen[1]
+    page.keyboard.press("End")
+    assert state() == seen[4]
+    page.locator("#sheet figure").nth(2).click()
+    assert state() == seen[2]
+    page.click("#play")
+    page.wait_for_function("document.getElementById('frame').textContent.indexOf('1003') < 0")
+    page.click("#play")
+    assert page.text_content("#play") == "Play"
+
+    # What else must be there.
+    assert page.locator("#sheet figure").count() == 5
+    names = page.locator("#passes b").all_text_contents()
+    assert {"beauty", "depth", "N", "P", "albedo"} <= set(names)
+    titles = page.locator(".plot h3").all_text_contents()
+    assert [title.split("[")[0].split(",")[0].strip()[:6] for title in titles] == [
+        "Energy", "Unbrok", "Pieces", "Size o"]
+    assert page.locator(".plot path").count() >= 4
+    assert "</script>" in page.text_content("#file")
+    assert page.locator("#timings tr").count() == 5
+    assert "none: every frame" in page.text_content("#warnings")
+    pixels = np.asarray(Image.open(io.BytesIO(page.screenshot())))
+    assert pixels.std() > 10.0
+    assert errors == []
+
+
+def test_the_page_tells_what_is_wrong(page_file: Path, tmp_path: Path, browser: Any) -> None:
+    shutil.copytree(page_file.parents[1], tmp_path / "work")
+    shot = tmp_path / "plate.toml"
+    shot.write_text(SHOT)
+    (tmp_path / "work/render/plate.1002.exr").unlink()
+    path = tmp_path / "work/render/plate.1004.exr"
+    path.write_bytes(path.read_bytes()[:-20])
+    result = CliRunner().invoke(main, ["review", str(shot), "--work", str(tmp_path / "work")])
+    assert result.exit_code == 0, result.output
+    page = browser.new_page()
+    page.goto((tmp_path / "work/review/plate.html").as_uri())
+    warnings = page.locator("#warnings li").all_text_contents()
+    assert "render: frame 1002 missing" in warnings
+    assert "render: frame 1004 damaged" in warnings
+    assert page.locator("#sheet figure").count() == 3
+
+
+def test_a_review_before_render_says_what_to_run(tmp_path: Path) -> None:
+    shot = tmp_path / "plate.toml"
+    shot.write_text(SHOT)
+    result = CliRunner().invoke(main, ["review", str(shot), "--work", str(tmp_path / "work")])
+    assert result.exit_code == 3
+    assert f"vfx run {shot} --frames 1001-1005" in result.output
+
+
+def test_every_kind_of_pass_becomes_a_picture() -> None:
+    ramp = np.linspace(-1.0, 1.0, 12, dtype=np.float32).reshape(3, 4)
+    layers = {
+        "beauty": dict.fromkeys("RGBA", ramp), "N": dict.fromkeys("XYZ", ramp),
+        "P": dict.fromkeys("XYZ", ramp), "forward": dict.fromkeys("uv", ramp),
+        "depth": {"Z": np.where(ramp > 0.5, 1e10, ramp)}, "fragment": {"id": np.round(4 * ramp)},
+        "piece00": dict.fromkeys("RGBA", np.abs(ramp)), "damage": {"Y": ramp}}
+    for layer, channels in layers.items():
+        pixels = pass_pixels(layer, channels, "acescg")
+        assert pixels.shape == (3, 4, 3) and pixels.dtype == np.uint8, layer
+        assert pixels.std() > 0.0
+    near, far = pass_pixels("depth", {"Z": np.array([[1.0, 2.0, 1e10]])}, "acescg")[0, :2, 0]
+    assert near > far, "near is bright"
