@@ -11,6 +11,7 @@
 
 struct Cell {
     int n_planes, n_vertices, most_planes, most_vertices;
+    int tied;                     // rounding took sides that do not go together
     double radius2;               // largest squared distance of a vertex
     double *nx, *ny, *nz, *d;     // (most_planes,)
     int *neighbor;                // (most_planes,)
@@ -120,11 +121,19 @@ DEVICE bool cut_cell(Cell *cell, double nx, double ny, double nz, double d, int 
         for (int k = 0; k < 3; ++k) {
             const int from = k == 0 ? a : k == 1 ? b : c, to = k == 0 ? b : k == 1 ? c : a;
             if (has_edge(cell, kept, to, from)) continue;
-            if (n_cut == cell->most_vertices) return false;
+            if (n_cut == cell->most_vertices) {
+                cell->tied = n_cut > cell->n_vertices - kept + 2;
+                return false;
+            }
             cell->cut[2 * n_cut] = (uint16)from;
             cell->cut[2 * n_cut + 1] = (uint16)to;
             ++n_cut;
         }
+    }
+    // What is cut off is in one piece, without holes: it has two edges more than vertices.
+    if (n_cut > cell->n_vertices - kept + 2 || n_cut < 3) {
+        cell->tied = 1;
+        return false;
     }
     if (cell->n_planes == cell->most_planes || kept + n_cut > cell->most_vertices) return false;
     add_plane(cell, nx, ny, nz, d, neighbor);
@@ -234,7 +243,12 @@ DEVICE bool compute_cell(
         wall[2 * k + 1] = high[k] < reach ? -2 - 2 * k : FIRST_REACH_WALL - 1 - 2 * k;
     }
     start_cell(cell, low, high, wall);
-    if (!cut_by_sites(cell, g, i, distance2, waiting)) return false;
+    *n_planes = -1;
+    *n_vertices = 0;
+    if (!cut_by_sites(cell, g, i, distance2, waiting)) {
+        if (cell->tied) *n_planes = -2;
+        return false;
+    }
     // Number the planes that still have vertices.
     int used = 0;
     for (int p = 0; p < cell->n_planes; ++p) cell->d[p] = -1.0;
@@ -264,7 +278,8 @@ DEVICE bool compute_cell(
     return true;
 }
 
-// Cells of the sites first .. first + n - 1; a cell without room has n_planes -1.
+// Cells of the sites first .. first + n - 1; a cell without room has -1 planes, one
+// that ties between sites spoilt -2.
 KERNEL void compute_cells(
     int n, int first,
     const double *frame, const int *start,
@@ -283,11 +298,9 @@ KERNEL void compute_cells(
         double distance2[MOST_WAITING];
         int neighbor[MOST_PLANES], waiting[MOST_WAITING];
         uint16 a[MOST_VERTICES], b[MOST_VERTICES], c[MOST_VERTICES], cut[2 * MOST_VERTICES];
-        Cell cell = {0, 0, MOST_PLANES, MOST_VERTICES, 0.0, nx, ny, nz, d, neighbor,
+        Cell cell = {0, 0, MOST_PLANES, MOST_VERTICES, 0, 0.0, nx, ny, nz, d, neighbor,
                      x, y, z, side, a, b, c, cut};
         const PointGrid g = make_point_grid(frame, start, site);
-        n_planes[k] = -1;
-        n_vertices[k] = 0;
         compute_cell(&cell, g, first + k, box, reach[first + k], distance2, waiting, n_planes + k,
                      n_vertices + k, plane + MOST_PLANES * k,
                      vertex_plane + 3 * MOST_VERTICES * k, position + 3 * MOST_VERTICES * k);
@@ -314,14 +327,12 @@ KERNEL void compute_large_cells(
         double *p = number + (4 * (int64)most_planes + 4 * (int64)most_vertices) * k;
         double *v = p + 4 * most_planes;
         uint16 *t = triple + 5 * (int64)most_vertices * k;
-        Cell cell = {0, 0, most_planes, most_vertices, 0.0,
+        Cell cell = {0, 0, most_planes, most_vertices, 0, 0.0,
                      p, p + most_planes, p + 2 * most_planes, p + 3 * most_planes,
                      neighbor + (int64)most_planes * k,
                      v, v + most_vertices, v + 2 * most_vertices, v + 3 * most_vertices,
                      t, t + most_vertices, t + 2 * most_vertices, t + 3 * most_vertices};
         const PointGrid g = make_point_grid(frame, start, site);
-        n_planes[k] = -1;
-        n_vertices[k] = 0;
         compute_cell(&cell, g, which[k], box, reach[which[k]], distance2, waiting, n_planes + k,
                      n_vertices + k, plane + (int64)most_planes * k,
                      vertex_plane + 3 * (int64)most_vertices * k,

@@ -33,6 +33,10 @@ CHUNK = 16_384
 SITES_A_CELL = 1.5
 
 
+class TiedSitesError(ValueError):
+    """So many sites are at one distance from a place that rounding cannot tell them apart."""
+
+
 @dataclass(frozen=True)
 class Cells:
     """Cells of n sites, on their device; v vertices, each counted once."""
@@ -51,7 +55,7 @@ class Cells:
 def voronoi_cells(device: Device, site: Any, lower: Array, upper: Array, reach: Any) -> Cells:
     """Return the cells of device sites (n, 3) in a box; ``reach`` (n,), in the same order.
 
-    No two sites may be at one place.
+    No two sites may be at one place. Raises TiedSitesError where sites are to be moved a little.
     """
     xp = device.xp
     kernels = device.module("geometry/cells.cu")
@@ -95,6 +99,7 @@ def _compute_chunk(device: Device, first: int, n: int, given: tuple[Any, ...]) -
     kernels = device.module("geometry/cells.cu")
     room = _room(device, n, MOST_PLANES, MOST_VERTICES)
     kernels.compute_cells(n, first, *given, *room)
+    _refuse_ties(room[0])
     rooms = [(xp.arange(n, dtype=xp.int32), MOST_PLANES, MOST_VERTICES, room)]
     n_planes, n_vertices = room[0].copy(), room[1].copy()
 
@@ -114,6 +119,7 @@ def _compute_chunk(device: Device, first: int, n: int, given: tuple[Any, ...]) -
         kernels.compute_large_cells(
             len(crowded), most_planes, most_vertices, crowded + np.int32(first), *given, number,
             neighbor, triple, *larger)
+        _refuse_ties(larger[0])
         rooms.append((crowded, most_planes, most_vertices, larger))
         n_planes[crowded], n_vertices[crowded] = larger[0], larger[1]
         crowded = crowded[larger[0] < 0]
@@ -127,6 +133,14 @@ def _compute_chunk(device: Device, first: int, n: int, given: tuple[Any, ...]) -
         kernels.pack_cells(len(which), planes, vertices, which, *filled, plane_start,
                            vertex_start, *packed)
     return [n_planes, n_vertices, *packed]
+
+
+def _refuse_ties(n_planes: Any) -> None:
+    """Raise TiedSitesError if a cell was spoilt by ties."""
+    n_tied = int((n_planes == -2).sum())
+    if n_tied:
+        raise TiedSitesError(f"{n_tied} Voronoi cells have more neighbours at one place than "
+                             "rounding can tell apart; move the sites a little")
 
 
 def _room(device: Device, n: int, planes: int, vertices: int) -> tuple[Any, ...]:

@@ -57,7 +57,10 @@ def edge_owners(device: Device, triangle: Any, n_vertices: int) -> Any:
 def clip_surface(
     device: Device, cells: Cells, reach: Any, vertex: Any, triangle: Any, edge_owner: Any
 ) -> SurfacePolygons:
-    """Return the polygons of all triangles (t, 3) in all cells; reach (n,) in their order."""
+    """Return the polygons of all triangles (t, 3) in all cells; reach (n,) in their order.
+
+    Where cells are walled, the polygons' corners are not known as vertices yet.
+    """
     xp = device.xp
     kernels = device.module("geometry/clip.cu")
     n_sites, n_triangles = len(cells.grid.point), len(triangle)
@@ -84,6 +87,11 @@ def clip_surface(
     triangle_start = xp.searchsorted(triangle_of, xp.arange(n_triangles + 1, dtype=xp.int64))
     cell_start = xp.searchsorted(sorted_cell, xp.arange(n_sites + 1, dtype=xp.int32))
 
+    walled = _walled(device, cells, sorted_cell, start, label)
+    if len(walled) > 0:
+        # Of no use, and walls are nothing that corners could be known by.
+        return SurfacePolygons(cell_start, sorted_cell, sorted_triangle, start, label,
+                               xp.zeros(len(label), xp.int32), position, 0, walled)
     link = xp.empty(len(label), xp.int64)
     lost = xp.empty(len(which), xp.int32)
     kernels.link_corners(len(which), sorted_cell, sorted_triangle, start, label, triangle_start,
@@ -95,7 +103,7 @@ def clip_surface(
                      n_voronoi + len(vertex) + number[xp.maximum(link, 0)]).astype(xp.int32)
     return SurfacePolygons(
         cell_start, sorted_cell, sorted_triangle, start, label, index, position[own],
-        int(lost.sum()), _walled(device, cells, sorted_cell, start, label))
+        int(lost.sum()), walled)
 
 
 def _follow(

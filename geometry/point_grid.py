@@ -39,7 +39,7 @@ def grid_points(
     cell = max(cell, float(extent.max()) * 1e-6)
     # Widen the cells until they are few enough; along short axes there is always one.
     while np.prod(np.floor(extent / cell) + 1.0) > most:
-        cell *= 1.0 + 0.25 * min(1.0, np.log2(np.prod(extent / cell + 1.0) / most))
+        cell *= 1.01 + 0.25 * min(1.0, np.log2(np.prod(extent / cell + 1.0) / most))
     shape = np.floor(extent / cell) + 1.0
     frame = device.from_host(np.concatenate([shape, lower, [1.0 / cell]]))
     kernels = device.module("geometry/point_grid.cu")

@@ -17,7 +17,7 @@ import numpy as np
 
 from vfx.device import Device
 from vfx.geometry.blue_noise import blue_noise
-from vfx.geometry.cells import Cells, voronoi_cells
+from vfx.geometry.cells import Cells, TiedSitesError, voronoi_cells
 from vfx.geometry.clip import SurfacePolygons, clip_surface, edge_owners
 from vfx.geometry.elements import Elements, Progress, Surface
 from vfx.geometry.grading import Grading
@@ -63,8 +63,13 @@ def clip_voronoi(
         if attempt or nudged:
             random = np.random.default_rng([seed, attempt]).uniform(-1.0, 1.0, site.shape)
             moved = moved + NUDGE * 10.0**attempt * random * (size * frame.scale)[:, None]
-        clipped = _clip_cells(device, mesh, moved, reach * frame.scale, progress)
-        if clipped.n_wrong == 0 or attempt == MOST_TRIES - 1:
+        try:
+            clipped = _clip_cells(device, mesh, moved, reach * frame.scale, progress)
+        except TiedSitesError:
+            if attempt == MOST_TRIES - 1:
+                raise
+            continue
+        if clipped.n_wrong == 0:
             break
     progress("elements", 0.9)
     return assemble_elements(device, surface, clipped, frame.from_unit(moved), size, length_scale,
