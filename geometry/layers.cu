@@ -71,7 +71,6 @@ KERNEL void thin_points(
 KERNEL void spread_points(
     int n, int n_buckets, double edge, double most, double rate,
     const double *point,          // (n, 3), in the order of the buckets
-    const double *upward,         // (n, 3): unit vector across the layer, or zero
     const int *layer,             // (n,)
     const int *start,             // (n_buckets + 1,)
     const uint8 *fixed,           // (n,)
@@ -104,8 +103,6 @@ KERNEL void spread_points(
                 bend += cotangent / (sine * sine);
             }
         }
-        const Vec3d across = load_vec3d(upward, i);
-        push = push - across * dot(push, across);
         Vec3d step = push * (bend > 0.0 ? rate * edge / (HALF_PI_D * bend) : 0.0);
         const double length = norm(step);
         if (length > most) step = step * (most / length);
@@ -119,16 +116,13 @@ KERNEL void land_points(
     const int *layer,             // (n,)
     const double *nearest,        // (n, 3)
     const uint8 *fixed,           // (n,)
-    INOUT double *point,          // (n, 3)
-    INOUT double *upward)         // (n, 3): unit vector across the layer, or zero
+    INOUT double *point)          // (n, 3)
 {
     FOR_EACH(i, n) {
         if (fixed[i]) continue;
         const Vec3d foot = load_vec3d(nearest, i);
-        const Vec3d way = foot - load_vec3d(point, i);
+        const Vec3d way = load_vec3d(point, i) - foot;
         const double length = norm(way);
-        const Vec3d up = way * (length > 0.0 && layer[i] > 0 ? 1.0 / length : 0.0);
-        store_vec3d(point, i, foot - up * (spacing * layer[i]));
-        store_vec3d(upward, i, up);
+        store_vec3d(point, i, foot + way * (length > 0.0 ? spacing * layer[i] / length : 0.0));
     }
 }

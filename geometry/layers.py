@@ -36,8 +36,6 @@ FIRST_DISTANCE = 0.776
 SPREAD_STEPS = 30
 _RATE = 1.0                  # of the step that the energy's own curvature asks for
 _MOST_MOVE = 0.2             # spacings a step
-_LANDING_INTERVAL = 3        # steps, below the surface
-_LAST_STEPS = 8              # steps after each of which all points land
 _LANDINGS = 4                # at the end, to come to rest on ridges of a layer
 _OFF_LAYER = 0.05            # layer spacings that a point may end off its layer
 
@@ -52,12 +50,10 @@ class Points:
     layer: Any               # (n,) int32
     kind: Any                # (n,) uint8: free on its layer, on a sharp edge, or at a corner
     nearest: Any             # (n, 3) float64: a near point of the surface, the last one known
-    upward: Any              # (n, 3) float64: unit vector to it, or zero on the surface
 
     def take(self, index: Any) -> Points:
         """Return those of ``index``."""
-        return Points(self.point[index], self.layer[index], self.kind[index],
-                      self.nearest[index], self.upward[index])
+        return Points(self.point[index], self.layer[index], self.kind[index], self.nearest[index])
 
 
 def candidate_points(
@@ -77,8 +73,7 @@ def candidate_points(
         device.from_host(np.concatenate([sharp, band.point])),
         device.from_host(np.concatenate([np.zeros(len(sharp), np.int32), layer])),
         device.from_host(np.concatenate([kind, np.full(len(layer), _FREE, np.uint8)])),
-        device.from_host(np.concatenate([sharp, band.nearest])),
-        xp.zeros((len(sharp) + len(layer), 3)))
+        device.from_host(np.concatenate([sharp, band.nearest])))
     points = points.take(xp.flatnonzero(points.layer < layers))
     return points.take(xp.flatnonzero(first_landing(tree, points, spacing)))
 
@@ -102,12 +97,10 @@ def first_landing(tree: DistanceTree, points: Points, spacing: float) -> Any:
     sinking = xp.flatnonzero(~rises)
     kernels = device.module("geometry/layers.cu")
     kernels.land_points(len(points.point), spacing, points.layer, points.nearest,
-                        (points.kind == _AT_CORNER).astype(xp.uint8), points.point,
-                        points.upward)
+                        (points.kind == _AT_CORNER).astype(xp.uint8), points.point)
     sunk = land(tree, None, points.take(sinking), spacing, 2)
     found = on_layer(tree, sunk, spacing)
     points.point[sinking], points.nearest[sinking] = sunk.point, sunk.nearest
-    points.upward[sinking] = sunk.upward
     rises[sinking] = found
     return rises
 
@@ -132,12 +125,6 @@ def thin(device: Device, points: Points, rank: Any, distance: float) -> Points:
     return points.take(xp.flatnonzero(state == 1))
 
 
-def _sampled(features: Features, across: float) -> tuple[Array, Array]:
-    """Return points on the sharp edges, an eighth of a spacing apart, and their normals."""
-    point, which = sample_segments(features.segment, across / 8.0)
-    return point, features.normal[which]
-
-
 def is_resolved(tree: DistanceTree, point: Array, normal: Array, step: float) -> Array:
     """Return whether points of sharp edges are so also for one who sees no less than ``step``.
 
@@ -155,7 +142,7 @@ def is_resolved(tree: DistanceTree, point: Array, normal: Array, step: float) ->
 
 def spread(
     tree: DistanceTree, features: Features, points: Points, *, spacing: float, across: float,
-    steps: int, progress: Progress, share: tuple[float, float] = (0.0, 1.0)
+    steps: int, progress: Progress | None = None, share: tuple[float, float] = (0.0, 1.0)
 ) -> Points:
     """Let the points repel each other for ``steps``, on their layers."""
     device, xp = tree.device, tree.device.xp
@@ -170,48 +157,44 @@ def spread(
         n = len(points.point)
         moved = xp.empty((n, 3))
         kernels.spread_points(
-            n, len(start) - 1, edge, _MOST_MOVE * across, _RATE, points.point, points.upward,
-            points.layer, start, (points.kind == _AT_CORNER).astype(xp.uint8), moved)
-        points.point = moved
-        # Below the surface, points that go straight ahead hardly leave their layer.
-        all_land = step % _LANDING_INTERVAL == 0 or step >= steps - _LAST_STEPS
-        which = None if all_land else xp.flatnonzero(points.layer == 0)
-        points = land(tree, sharp, points, spacing, 1, which)
-        progress("Spreading points", share[0] + (share[1] - share[0]) * (step + 1) / steps)
+            n, len(start) - 1, edge, _MOST_MOVE * across, _RATE, points.point, points.layer,
+            start, (points.kind == _AT_CORNER).astype(xp.uint8), moved)
+        points = land(tree, sharp, Points(moved, points.layer, points.kind, points.nearest),
+                      spacing, 1)
+        if progress is not None:
+            progress("Spreading points", share[0] + (share[1] - share[0]) * (step + 1) / steps)
     points = land(tree, sharp, points, spacing, _LANDINGS)
     return points.take(xp.flatnonzero(on_layer(tree, points, spacing)))
 
 
 def land(
-    tree: DistanceTree, sharp: DistanceTree | None, points: Points, spacing: float, times: int,
-    which: Any | None = None
+    tree: DistanceTree, sharp: DistanceTree | None, points: Points, spacing: float, times: int
 ) -> Points:
-    """Return points, all or those of ``which``, to their layers; on a ridge it takes some times."""
+    """Return points to their layers; on a ridge it takes some times."""
     device, xp = tree.device, tree.device.xp
-    landed = points if which is None else points.take(which)
-    if not len(landed.point):
+    if not len(points.point):
         return points
     kernels = device.module("geometry/layers.cu")
-    point, nearest, upward = landed.point.copy(), landed.nearest, landed.upward.copy()
-    fixed = (landed.kind == _AT_CORNER).astype(xp.uint8)
-    on_edge = xp.flatnonzero(landed.kind == _ON_EDGE)
+    point, nearest = points.point.copy(), points.nearest
+    fixed = (points.kind == _AT_CORNER).astype(xp.uint8)
+    on_edge = xp.flatnonzero(points.kind == _ON_EDGE)
     for _ in range(times):
         nearest, _triangle = tree.nearest(point, _bound(xp, point, nearest))
         if sharp is not None:
             nearest[on_edge], _segment = sharp.nearest(point[on_edge])
-        kernels.land_points(len(point), spacing, landed.layer, nearest, fixed, point, upward)
-    if which is None:
-        return Points(point, points.layer, points.kind, nearest, upward)
-    points.point[which], points.nearest[which], points.upward[which] = point, nearest, upward
-    return points
+        kernels.land_points(len(point), spacing, points.layer, nearest, fixed, point)
+    return Points(point, points.layer, points.kind, nearest)
 
 
 def on_layer(tree: DistanceTree, points: Points, spacing: float) -> Any:
-    """Return whether each point (n,) is about as deep as its layer."""
+    """Return whether each point (n,) is about as deep as its layer, and inside."""
     xp = tree.device.xp
     nearest, _ = tree.nearest(points.point, _bound(xp, points.point, points.nearest))
     depth = xp.sqrt(((points.point - nearest) ** 2).sum(axis=1))
-    return xp.absolute(depth - spacing * points.layer) <= _OFF_LAYER * spacing
+    is_right = xp.absolute(depth - spacing * points.layer) <= _OFF_LAYER * spacing
+    below = xp.flatnonzero(points.layer > 0)
+    is_right[below] &= tree.winding(points.point[below]) > 0.5
+    return is_right
 
 
 def _bound(xp: Any, point: Any, nearest: Any) -> Any:

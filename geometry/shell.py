@@ -14,7 +14,7 @@ with delta = 2 lambda a particle then has about as many bonds as in the paper.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from vfx.geometry.layers import (
 )
 from vfx.geometry.parts import Parts, find_parts
 from vfx.geometry.skin import dress_faces
+from vfx.geometry.slivers import remove_slivers
 from vfx.geometry.tetrahedra import (
     FACES,
     connected_parts,
@@ -47,16 +48,17 @@ from vfx.geometry.tetrahedra import (
 ACROSS = 1.12
 #: Edge of the cells into which candidates for points are thrown, in layer spacings.
 CANDIDATE_CELL = 0.6
-#: Tetrahedra in the volume of a cubed layer spacing, and how many are left of those of the first
-#: points when the points have been spread; measured.
-DENSITY = 4.7
-SPREAD_SHARE = 0.985
-#: Share of the layer spacing by which solid must reach in from the surface to be kept where all
-#: vertices are on the surface: less is a sliver between neighbours of a curved surface.
-SOLID_DEPTH = 0.15
-#: The count is met to this share, in so many trials with points that have not been spread.
+#: Tetrahedra in the volume of a cubed layer spacing, and how many are left of those after the
+#: first steps of spreading when all is done; measured.
+DENSITY = 4.5
+SPREAD_SHARE = 0.981
+#: Where all vertices are on the surface, one with a smaller dihedral angle is the flat space
+#: between neighbours on a curved surface, and not solid [degrees].
+SOLID_ANGLE = 10.0
+#: The count is met to this share, in so many trials with points that were spread a few steps.
 COUNT_TOLERANCE = 0.01
 COUNT_TRIALS = 4
+TRIAL_STEPS = 6
 #: A trial's count that is off by more than this follows from layers that die out in thin parts,
 #: not from their spacing alone.
 COUNT_JUMP = 0.05
@@ -117,7 +119,7 @@ def divide_shell(
         unit = spacing / body.scale
         progress("Throwing points", 0.05)
         candidates = _candidates(body, unit, layers, seed)
-        points = first_points(device, candidates, across=ACROSS * unit, seed=seed)
+        points = _first_points(body, candidates, unit, ACROSS, seed)
         shell = _spread_shell(body, points, unit, ACROSS, layers, progress, (0.3, 0.9))
     else:
         assert count is not None
@@ -150,7 +152,6 @@ def _shell_of_count(
     Where walls are about as thin as a few layers, the count jumps when one more layer finds
     room; then the spacing on the layers follows, not that between them.
     """
-    device = body.tree.device
     guess = _first_spacing(body, count, layers)
     lower, upper = body.bounds
     band = fill_band(body.tree, lower, upper, edge=guess, outside=0.0,
@@ -160,9 +161,9 @@ def _shell_of_count(
     candidates = _candidates(body, spacing, layers, seed)
     for trial in range(COUNT_TRIALS):
         progress("Finding the spacing", 0.1 + 0.3 * trial / COUNT_TRIALS)
-        points = first_points(device, candidates, across=across * spacing, seed=seed)
+        points = _first_points(body, candidates, spacing, across, seed)
         found = SPREAD_SHARE * len(_join(body, points, spacing, layers).tet) / count
-        if abs(found - 1.0) <= COUNT_TOLERANCE / 2:
+        if abs(found - 1.0) <= COUNT_TOLERANCE / 2 or trial == COUNT_TRIALS - 1:
             break
         if trial == 0 and abs(found - 1.0) > COUNT_JUMP:
             factor = found * count / _predicted(band, spacing, layers)
@@ -174,7 +175,7 @@ def _shell_of_count(
     off = len(shell.tet) / count
     if abs(off - 1.0) > COUNT_TOLERANCE:
         across *= _narrower(off)
-        points = first_points(device, candidates, across=across * spacing, seed=seed)
+        points = _first_points(body, candidates, spacing, across, seed)
         again = _spread_shell(body, points, spacing, across, layers, progress, (0.5, 0.9))
         if abs(len(again.tet) / count - 1.0) < abs(off - 1.0):
             shell = again
@@ -216,6 +217,15 @@ def _candidates(body: Body, spacing: float, layers: int, seed: int) -> Points:
     return candidate_points(body.tree, band, body.features, spacing=spacing, layers=layers)
 
 
+def _first_points(
+    body: Body, candidates: Points, spacing: float, across: float, seed: int
+) -> Points:
+    """Choose points on the layers, and spread them a few steps."""
+    points = first_points(body.tree.device, candidates, across=across * spacing, seed=seed)
+    return spread(body.tree, body.features, points, spacing=spacing, across=across * spacing,
+                  steps=TRIAL_STEPS)
+
+
 def _spread_shell(
     body: Body, points: Points, spacing: float, across: float, layers: int, progress: Progress,
     share: tuple[float, float]
@@ -223,19 +233,23 @@ def _spread_shell(
     """Spread the points over their layers and join them to tetrahedra."""
     middle = share[0] + 0.6 * (share[1] - share[0])
     points = spread(body.tree, body.features, points, spacing=spacing, across=across * spacing,
-                    steps=SPREAD_STEPS, progress=progress, share=(share[0], middle))
+                    steps=SPREAD_STEPS - TRIAL_STEPS, progress=progress,
+                    share=(share[0], middle))
     progress("Joining points to tetrahedra", middle)
-    return _join(body, points, spacing, layers)
+    shell = _join(body, points, spacing, layers)
+    return replace(shell, tet=remove_slivers(shell.point, shell.tet))
 
 
 def _join(body: Body, points: Points, spacing: float, layers: int) -> Shell:
     """Join points to the tetrahedra of a shell."""
     device = body.tree.device
     point, layer = device.to_host(points.point), device.to_host(points.layer)
-    _nearest, triangle = body.tree.nearest(points.point)
     order = morton_order(point)
     point, layer = point[order], layer[order]
-    solid = body.parts.solid[device.to_host(triangle)[order]]
+    solid = np.zeros(len(point), np.int32)
+    if body.parts.n_solids > 1:
+        _nearest, triangle = body.tree.nearest(device.from_host(point))
+        solid = body.parts.solid[device.to_host(triangle)]
     tet = triangulate(point)
     tet, lost, kept_outer = _drop(body, point, layer, solid, tet, spacing, layers)
     tet, detached, detached_volume = _attached(body, point, solid, tet)
@@ -258,27 +272,29 @@ def _drop(
     center = point[tet].mean(axis=1)
     away = np.linalg.norm(point[tet] - center[:, None], axis=2)
     # The surface is no nearer to a vertex than its layer is deep: within that, all is inside.
-    certain = (away < level * spacing).any(axis=1)
-    within = (away + level * spacing).min(axis=1) <= (layers - 0.5) * spacing
-    depth = np.full(len(tet), spacing)
-    unknown = np.flatnonzero(~certain | ~within)
-    depth[unknown] = _depths(body.tree, center[unknown])
-    inside = (depth > 0.0) & (depth <= (layers - 0.5) * spacing)
-    deep_enough = depth > SOLID_DEPTH * spacing
-    kept = inside & (~outer | deep_enough)
+    unknown = np.flatnonzero(~(away < level * spacing).any(axis=1))
+    inside = np.ones(len(tet), bool)
+    inside[unknown] = _is_inside(body.tree, center[unknown])
+    deepest = (layers - 0.5) * spacing
+    unknown = np.flatnonzero((away + level * spacing).min(axis=1) > deepest)
+    inside[unknown] &= _distance(body.tree, center[unknown]) <= deepest
+    kept = inside & ~outer
+    on_surface = np.flatnonzero(inside & outer)
+    kept[on_surface] = least_dihedral(point, tet[on_surface]) > SOLID_ANGLE
     lost = float(volumes(point, tet[inside & ~kept]).sum())
     return tet[kept], lost, int((kept & outer).sum())
 
 
-def _depths(tree: DistanceTree, point: Array) -> Array:
-    """Return how deep points (n, 3) are below the surface, negative outside."""
-    device = tree.device
-    on_device = device.from_host(point)
-    nearest, _ = tree.nearest(on_device)
-    distance = np.linalg.norm(device.to_host(nearest) - point, axis=1)
-    is_inside = device.to_host(tree.winding(on_device)) > 0.5
-    depth: Array = np.where(is_inside, distance, -distance)
-    return depth
+def _is_inside(tree: DistanceTree, point: Array) -> Array:
+    """Return whether points (n, 3) are inside the body."""
+    winding = tree.device.to_host(tree.winding(tree.device.from_host(point)))
+    return np.asarray(winding > 0.5)
+
+
+def _distance(tree: DistanceTree, point: Array) -> Array:
+    """Return how far points (n, 3) are from the surface."""
+    nearest, _ = tree.nearest(tree.device.from_host(point))
+    return np.asarray(np.linalg.norm(tree.device.to_host(nearest) - point, axis=1))
 
 
 def _attached(
