@@ -7,7 +7,8 @@ itself. On each layer points repel each other by the energy of Meyer, Kirby and 
 
 and go down its gradient: push = sum cot^2(x) (p - q)/r, each divided by the curvature of its own
 energy, sum cot(x)/sin^2(x). After each step a point returns to its layer along the way to the
-nearest point of the surface; a point of a sharp edge returns to that edge.
+nearest point of the surface; a point of a sharp edge returns to that edge. Points of two sides of
+a thin wall or a narrow gap do not see each other: each side needs points of its own.
 
 Points start as a maximal set no two of which are nearer than a share of the spacing, chosen from
 points thrown into the band of the shell: their number is then right everywhere, and only their
@@ -16,7 +17,7 @@ places have to be smoothed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -50,10 +51,12 @@ class Points:
     layer: Any               # (n,) int32
     kind: Any                # (n,) uint8: free on its layer, on a sharp edge, or at a corner
     nearest: Any             # (n, 3) float64: a near point of the surface, the last one known
+    normal: Any              # (n, 3) float64: of the surface for those that are free on it, or 0
 
     def take(self, index: Any) -> Points:
         """Return those of ``index``."""
-        return Points(self.point[index], self.layer[index], self.kind[index], self.nearest[index])
+        return Points(self.point[index], self.layer[index], self.kind[index],
+                      self.nearest[index], self.normal[index])
 
 
 def candidate_points(
@@ -69,11 +72,16 @@ def candidate_points(
                      [len(features.corner), len(edge_point)])
     seen = is_resolved(tree, sharp, sharp_normal, 0.5 * spacing)
     sharp, kind = sharp[seen], kind[seen]
+    _, sharp_triangle = tree.nearest(device.from_host(sharp))
+    triangle = np.concatenate([device.to_host(sharp_triangle), band.triangle])
+    layer = np.concatenate([np.zeros(len(sharp), np.int32), layer])
+    kind = np.concatenate([kind, np.full(len(band.depth), _FREE, np.uint8)])
     points = Points(
-        device.from_host(np.concatenate([sharp, band.point])),
-        device.from_host(np.concatenate([np.zeros(len(sharp), np.int32), layer])),
-        device.from_host(np.concatenate([kind, np.full(len(layer), _FREE, np.uint8)])),
-        device.from_host(np.concatenate([sharp, band.nearest])))
+        point=device.from_host(np.concatenate([sharp, band.point])),
+        layer=device.from_host(layer), kind=device.from_host(kind),
+        nearest=device.from_host(np.concatenate([sharp, band.nearest])),
+        normal=_surface_normals(tree, device.from_host(triangle), device.from_host(layer),
+                                device.from_host(kind)))
     points = points.take(xp.flatnonzero(points.layer < layers))
     return points.take(xp.flatnonzero(first_landing(tree, points, spacing)))
 
@@ -119,7 +127,7 @@ def thin(device: Device, points: Points, rank: Any, distance: float) -> Points:
     while len(undecided):
         following = state.copy()
         kernels.thin_points(len(undecided), len(start) - 1, distance, undecided, points.point,
-                            points.layer, start, rank, state, following)
+                            points.normal, points.layer, start, rank, state, following)
         state = following
         undecided = undecided[state[undecided] == 0]
     return points.take(xp.flatnonzero(state == 1))
@@ -157,10 +165,9 @@ def spread(
         n = len(points.point)
         moved = xp.empty((n, 3))
         kernels.spread_points(
-            n, len(start) - 1, edge, _MOST_MOVE * across, _RATE, points.point, points.layer,
-            start, (points.kind == _AT_CORNER).astype(xp.uint8), moved)
-        points = land(tree, sharp, Points(moved, points.layer, points.kind, points.nearest),
-                      spacing, 1)
+            n, len(start) - 1, edge, _MOST_MOVE * across, _RATE, points.point, points.normal,
+            points.layer, start, (points.kind == _AT_CORNER).astype(xp.uint8), moved)
+        points = land(tree, sharp, replace(points, point=moved), spacing, 1)
         if progress is not None:
             progress("Spreading points", share[0] + (share[1] - share[0]) * (step + 1) / steps)
     points = land(tree, sharp, points, spacing, _LANDINGS)
@@ -179,11 +186,18 @@ def land(
     fixed = (points.kind == _AT_CORNER).astype(xp.uint8)
     on_edge = xp.flatnonzero(points.kind == _ON_EDGE)
     for _ in range(times):
-        nearest, _triangle = tree.nearest(point, _bound(xp, point, nearest))
+        nearest, triangle = tree.nearest(point, _bound(xp, point, nearest))
         if sharp is not None:
             nearest[on_edge], _segment = sharp.nearest(point[on_edge])
         kernels.land_points(len(point), spacing, points.layer, nearest, fixed, point)
-    return Points(point, points.layer, points.kind, nearest)
+    normal = _surface_normals(tree, triangle, points.layer, points.kind)
+    return replace(points, point=point, nearest=nearest, normal=normal)
+
+
+def _surface_normals(tree: DistanceTree, triangle: Any, layer: Any, kind: Any) -> Any:
+    """Return the normals (n, 3) of points that are free on the surface; of others, zero."""
+    on_surface = (layer == 0) & (kind == _FREE)
+    return tree.normal[triangle] * on_surface.astype(tree.device.xp.float64)[:, None]
 
 
 def on_layer(tree: DistanceTree, points: Points, spacing: float) -> Any:

@@ -15,7 +15,8 @@ from vfx.geometry.elements import Elements, Surface
 from vfx.geometry.faces import face_normals
 from vfx.geometry.handoff import Array
 from vfx.geometry.layers import first_points, spread
-from vfx.geometry.shell import ACROSS, _candidates, divide_shell, normalized
+from vfx.geometry.shell import ACROSS, divide_shell, measure
+from vfx.geometry.shell_body import shell_candidates
 from vfx.geometry.tetrahedra import least_dihedral, triangulate, volumes
 
 LAYERS = 4
@@ -135,9 +136,9 @@ def test_cube_keeps_its_edges_and_corners() -> None:
 @pytest.mark.parametrize("make", [lambda: sphere(30, 1.0), lambda: box(1.0)])
 def test_points_are_even_on_each_layer(make) -> None:
     device = open_device("cpu")
-    body = normalized(device, make())
+    _, (body,) = measure(device, make())
     spacing = 0.04
-    candidates = _candidates(body, spacing, LAYERS, 1)
+    candidates = shell_candidates(body, spacing, LAYERS, 1)
     points = first_points(device, candidates, across=ACROSS * spacing, seed=1)
     points = spread(body.tree, body.features, points, spacing=spacing, across=ACROSS * spacing,
                     steps=30)
@@ -186,7 +187,8 @@ def test_sphere_shows_its_normals_and_texture() -> None:
     expected = corner[skin] / np.linalg.norm(corner[skin], axis=1, keepdims=True)
     assert (faces.normal[skin] * expected).sum(axis=1).min() > 0.999
     height = np.arccos(np.clip(expected[:, 1], -1.0, 1.0)) / np.pi
-    assert np.abs(faces.uv[skin, 1] - height).max() < 0.01
+    away = np.abs(height - 0.5) < 0.4
+    assert np.abs(faces.uv[skin, 1] - height)[away].max() < 0.006
     # Across the seam u runs on, so that no face shows the whole texture.
     u = faces.uv[skin, 0].reshape(-1, 3)
     near_pole = np.abs(expected[:, 1]).reshape(-1, 3).max(axis=1) > 0.9
