@@ -25,6 +25,7 @@ class Band:
     point: Array             # (n, 3) float64
     depth: Array             # (n,) float64: distance from the surface, negative outside
     nearest: Array           # (n, 3) float64: the nearest point of the surface
+    triangle: Array          # (n,) int32: the triangle that it is on
     cell_volume: float
 
     def volume(self, depth: float) -> float:
@@ -50,7 +51,8 @@ def fill_band(
     random = np.random.Generator(np.random.Philox(seed))
     if halvings == 0:
         point = point + size * (random.random(point.shape) - 0.5)
-    depth, nearest = _depth(tree, point, np.full(len(point), 1e12), np.zeros(len(point)), 0.0)
+    depth, nearest, triangle = _depth(
+        tree, point, np.full(len(point), 1e12), np.zeros(len(point)), 0.0)
 
     for level in range(1, halvings + 1):
         # Points deeper or farther out than the band by half a diagonal have no part in it.
@@ -64,17 +66,17 @@ def fill_band(
         from_parent = np.linalg.norm(child - np.repeat(point[near], 8, axis=0), axis=1)
         parent_depth = np.repeat(depth[near], 8)
         point = child
-        depth, nearest = _depth(
+        depth, nearest, triangle = _depth(
             tree, point, np.abs(parent_depth) + from_parent,
             np.where(np.abs(parent_depth) > from_parent, parent_depth, 0.0),
             blur if level == halvings else 0.0)
     kept = (depth <= inside) & (depth >= -outside)
-    return Band(point[kept], depth[kept], nearest[kept], size**3)
+    return Band(point[kept], depth[kept], nearest[kept], triangle[kept], size**3)
 
 
 def _depth(
     tree: DistanceTree, point: Array, reach: Array, side: Array, blur: float
-) -> tuple[Array, Array]:
+) -> tuple[Array, Array, Array]:
     """Return the depth of points (n, 3), negative outside, and the surface's nearest points.
 
     ``reach`` (n,) is an upper bound of the distance; ``side`` (n,) is positive inside, negative
@@ -82,7 +84,7 @@ def _depth(
     """
     device = tree.device
     on_device = device.from_host(point)
-    found, _ = tree.nearest(
+    found, triangle = tree.nearest(
         on_device, device.from_host(reach * (1.0 + 1e-9) + 1e-12))
     nearest = device.to_host(found)
     distance = np.linalg.norm(nearest - point, axis=1)
@@ -91,4 +93,4 @@ def _depth(
     unknown = np.flatnonzero((side == 0.0) & ~is_inside)
     winding = device.to_host(tree.winding(device.from_host(point[unknown])))
     is_inside[unknown] = winding > 0.5
-    return np.where(is_inside, distance, -distance), nearest
+    return np.where(is_inside, distance, -distance), nearest, device.to_host(triangle)

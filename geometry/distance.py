@@ -41,6 +41,7 @@ class DistanceTree:
                              #   child, and the distance from which that stands for it
     corner: Any              # (t, 3, 3) float64: corners, in the order of the tree
     triangle: Any            # (t,) int32: their numbers in the mesh
+    normal: Any              # (t, 3) float64: unit normals, in the order of the mesh
 
     def nearest(self, point: Any, reach: Any | None = None) -> tuple[Any, Any]:
         """Return the nearest point of the mesh (n, 3) and its triangle (n,), of device points.
@@ -80,6 +81,8 @@ def build_distance(device: Device, corner: Array) -> DistanceTree:
     area = 0.5 * np.cross(sorted_corner[:, 1] - sorted_corner[:, 0],
                           sorted_corner[:, 2] - sorted_corner[:, 0])
     weight = np.linalg.norm(area, axis=1) + 1e-300
+    normal = np.empty_like(area)
+    normal[order] = area / weight[:, None]
     center = sorted_corner.mean(axis=1)
 
     boxes: list[Array] = [np.zeros((0, 6, _WIDTH), np.float32)]
@@ -107,7 +110,8 @@ def build_distance(device: Device, corner: Array) -> DistanceTree:
         packet=device.from_host(_by_eights(sorted_corner.reshape(-1, 9).astype(np.float32))),
         dipole=device.from_host(np.concatenate(dipoles)),
         corner=device.from_host(sorted_corner),
-        triangle=device.from_host(order.astype(np.int32)))
+        triangle=device.from_host(order.astype(np.int32)),
+        normal=device.from_host(normal))
 
 
 def morton_order(point: Array) -> Array:

@@ -19,6 +19,9 @@ DEVICE uint32 bucket_of(Cell c, int layer, uint32 mask)
     return hash32((uint32)layer, (uint32)c.x, (uint32)c.y, (uint32)c.z) & mask;
 }
 
+// Whether two points are on two sides of a wall or a gap; without a normal they are not.
+DEVICE bool are_opposite(Vec3d a, Vec3d b) { return dot(a, b) < -0.3; }
+
 // Sort keys: the bucket of each point's cell above its number.
 KERNEL void bucket_points(
     int n, int n_buckets, double edge,
@@ -38,6 +41,7 @@ KERNEL void thin_points(
     int n_undecided, int n_buckets, double edge,
     const int *undecided,         // (n_undecided,)
     const double *point,          // (n, 3), in the order of the buckets
+    const double *normal,         // (n, 3)
     const int *layer,             // (n,)
     const int *start,             // (n_buckets + 1,)
     const int64 *rank,            // (n,): all different, the lowest goes first
@@ -47,6 +51,7 @@ KERNEL void thin_points(
     FOR_EACH(u, n_undecided) {
         const int i = undecided[u];
         const Vec3d p = load_vec3d(point, i);
+        const Vec3d up = load_vec3d(normal, i);
         const Cell own = cell_of(p, edge);
         bool goes = false, is_first = true;
         for (int neighbor = 0; neighbor < 27; ++neighbor) {
@@ -59,6 +64,7 @@ KERNEL void thin_points(
                 if (j == i || layer[j] != layer[i] || state[j] == 2) continue;
                 const Vec3d apart = p - load_vec3d(point, j);
                 if (dot(apart, apart) >= edge * edge) continue;
+                if (are_opposite(up, load_vec3d(normal, j))) continue;
                 if (state[j] == 1) goes = true;
                 else if (rank[j] < rank[i]) is_first = false;
             }
@@ -71,7 +77,7 @@ KERNEL void thin_points(
 KERNEL void spread_points(
     int n, int n_buckets, double edge, double most, double rate,
     const double *point,          // (n, 3), in the order of the buckets
-    const double *upward,         // (n, 3): unit vector across the layer, or zero
+    const double *normal,         // (n, 3)
     const int *layer,             // (n,)
     const int *start,             // (n_buckets + 1,)
     const uint8 *fixed,           // (n,)
@@ -79,6 +85,7 @@ KERNEL void spread_points(
 {
     FOR_EACH(i, n) {
         const Vec3d p = load_vec3d(point, i);
+        const Vec3d up = load_vec3d(normal, i);
         const Cell own = cell_of(p, edge);
         Vec3d push = make_vec3d(0.0, 0.0, 0.0);
         double bend = 0.0;
@@ -94,6 +101,7 @@ KERNEL void spread_points(
                 const Vec3d apart = p - q;
                 const double far2 = dot(apart, apart);
                 if (far2 >= edge * edge) continue;
+                if (are_opposite(up, load_vec3d(normal, j))) continue;
                 // Cells that share a bucket must not be seen twice.
                 const Cell other = cell_of(q, edge);
                 if (other.x != c.x || other.y != c.y || other.z != c.z) continue;
@@ -104,8 +112,6 @@ KERNEL void spread_points(
                 bend += cotangent / (sine * sine);
             }
         }
-        const Vec3d across = load_vec3d(upward, i);
-        push = push - across * dot(push, across);
         Vec3d step = push * (bend > 0.0 ? rate * edge / (HALF_PI_D * bend) : 0.0);
         const double length = norm(step);
         if (length > most) step = step * (most / length);
@@ -119,16 +125,13 @@ KERNEL void land_points(
     const int *layer,             // (n,)
     const double *nearest,        // (n, 3)
     const uint8 *fixed,           // (n,)
-    INOUT double *point,          // (n, 3)
-    INOUT double *upward)         // (n, 3): unit vector across the layer, or zero
+    INOUT double *point)          // (n, 3)
 {
     FOR_EACH(i, n) {
         if (fixed[i]) continue;
         const Vec3d foot = load_vec3d(nearest, i);
-        const Vec3d way = foot - load_vec3d(point, i);
+        const Vec3d way = load_vec3d(point, i) - foot;
         const double length = norm(way);
-        const Vec3d up = way * (length > 0.0 && layer[i] > 0 ? 1.0 / length : 0.0);
-        store_vec3d(point, i, foot - up * (spacing * layer[i]));
-        store_vec3d(upward, i, up);
+        store_vec3d(point, i, foot + way * (length > 0.0 ? spacing * layer[i] / length : 0.0));
     }
 }

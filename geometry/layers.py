@@ -7,7 +7,8 @@ itself. On each layer points repel each other by the energy of Meyer, Kirby and 
 
 and go down its gradient: push = sum cot^2(x) (p - q)/r, each divided by the curvature of its own
 energy, sum cot(x)/sin^2(x). After each step a point returns to its layer along the way to the
-nearest point of the surface; a point of a sharp edge returns to that edge.
+nearest point of the surface; a point of a sharp edge returns to that edge. Points of two sides of
+a thin wall or a narrow gap do not see each other: each side needs points of its own.
 
 Points start as a maximal set no two of which are nearer than a share of the spacing, chosen from
 points thrown into the band of the shell: their number is then right everywhere, and only their
@@ -16,7 +17,7 @@ places have to be smoothed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,8 +37,6 @@ FIRST_DISTANCE = 0.776
 SPREAD_STEPS = 30
 _RATE = 1.0                  # of the step that the energy's own curvature asks for
 _MOST_MOVE = 0.2             # spacings a step
-_LANDING_INTERVAL = 3        # steps, below the surface
-_LAST_STEPS = 8              # steps after each of which all points land
 _LANDINGS = 4                # at the end, to come to rest on ridges of a layer
 _OFF_LAYER = 0.05            # layer spacings that a point may end off its layer
 
@@ -52,12 +51,12 @@ class Points:
     layer: Any               # (n,) int32
     kind: Any                # (n,) uint8: free on its layer, on a sharp edge, or at a corner
     nearest: Any             # (n, 3) float64: a near point of the surface, the last one known
-    upward: Any              # (n, 3) float64: unit vector to it, or zero on the surface
+    normal: Any              # (n, 3) float64: of the surface for those that are free on it, or 0
 
     def take(self, index: Any) -> Points:
         """Return those of ``index``."""
         return Points(self.point[index], self.layer[index], self.kind[index],
-                      self.nearest[index], self.upward[index])
+                      self.nearest[index], self.normal[index])
 
 
 def candidate_points(
@@ -73,12 +72,16 @@ def candidate_points(
                      [len(features.corner), len(edge_point)])
     seen = is_resolved(tree, sharp, sharp_normal, 0.5 * spacing)
     sharp, kind = sharp[seen], kind[seen]
+    _, sharp_triangle = tree.nearest(device.from_host(sharp))
+    triangle = np.concatenate([device.to_host(sharp_triangle), band.triangle])
+    layer = np.concatenate([np.zeros(len(sharp), np.int32), layer])
+    kind = np.concatenate([kind, np.full(len(band.depth), _FREE, np.uint8)])
     points = Points(
-        device.from_host(np.concatenate([sharp, band.point])),
-        device.from_host(np.concatenate([np.zeros(len(sharp), np.int32), layer])),
-        device.from_host(np.concatenate([kind, np.full(len(layer), _FREE, np.uint8)])),
-        device.from_host(np.concatenate([sharp, band.nearest])),
-        xp.zeros((len(sharp) + len(layer), 3)))
+        point=device.from_host(np.concatenate([sharp, band.point])),
+        layer=device.from_host(layer), kind=device.from_host(kind),
+        nearest=device.from_host(np.concatenate([sharp, band.nearest])),
+        normal=_surface_normals(tree, device.from_host(triangle), device.from_host(layer),
+                                device.from_host(kind)))
     points = points.take(xp.flatnonzero(points.layer < layers))
     return points.take(xp.flatnonzero(first_landing(tree, points, spacing)))
 
@@ -102,12 +105,10 @@ def first_landing(tree: DistanceTree, points: Points, spacing: float) -> Any:
     sinking = xp.flatnonzero(~rises)
     kernels = device.module("geometry/layers.cu")
     kernels.land_points(len(points.point), spacing, points.layer, points.nearest,
-                        (points.kind == _AT_CORNER).astype(xp.uint8), points.point,
-                        points.upward)
+                        (points.kind == _AT_CORNER).astype(xp.uint8), points.point)
     sunk = land(tree, None, points.take(sinking), spacing, 2)
     found = on_layer(tree, sunk, spacing)
     points.point[sinking], points.nearest[sinking] = sunk.point, sunk.nearest
-    points.upward[sinking] = sunk.upward
     rises[sinking] = found
     return rises
 
@@ -126,16 +127,10 @@ def thin(device: Device, points: Points, rank: Any, distance: float) -> Points:
     while len(undecided):
         following = state.copy()
         kernels.thin_points(len(undecided), len(start) - 1, distance, undecided, points.point,
-                            points.layer, start, rank, state, following)
+                            points.normal, points.layer, start, rank, state, following)
         state = following
         undecided = undecided[state[undecided] == 0]
     return points.take(xp.flatnonzero(state == 1))
-
-
-def _sampled(features: Features, across: float) -> tuple[Array, Array]:
-    """Return points on the sharp edges, an eighth of a spacing apart, and their normals."""
-    point, which = sample_segments(features.segment, across / 8.0)
-    return point, features.normal[which]
 
 
 def is_resolved(tree: DistanceTree, point: Array, normal: Array, step: float) -> Array:
@@ -155,7 +150,7 @@ def is_resolved(tree: DistanceTree, point: Array, normal: Array, step: float) ->
 
 def spread(
     tree: DistanceTree, features: Features, points: Points, *, spacing: float, across: float,
-    steps: int, progress: Progress, share: tuple[float, float] = (0.0, 1.0)
+    steps: int, progress: Progress | None = None, share: tuple[float, float] = (0.0, 1.0)
 ) -> Points:
     """Let the points repel each other for ``steps``, on their layers."""
     device, xp = tree.device, tree.device.xp
@@ -170,48 +165,50 @@ def spread(
         n = len(points.point)
         moved = xp.empty((n, 3))
         kernels.spread_points(
-            n, len(start) - 1, edge, _MOST_MOVE * across, _RATE, points.point, points.upward,
+            n, len(start) - 1, edge, _MOST_MOVE * across, _RATE, points.point, points.normal,
             points.layer, start, (points.kind == _AT_CORNER).astype(xp.uint8), moved)
-        points.point = moved
-        # Below the surface, points that go straight ahead hardly leave their layer.
-        all_land = step % _LANDING_INTERVAL == 0 or step >= steps - _LAST_STEPS
-        which = None if all_land else xp.flatnonzero(points.layer == 0)
-        points = land(tree, sharp, points, spacing, 1, which)
-        progress("Spreading points", share[0] + (share[1] - share[0]) * (step + 1) / steps)
+        points = land(tree, sharp, replace(points, point=moved), spacing, 1)
+        if progress is not None:
+            progress("Spreading points", share[0] + (share[1] - share[0]) * (step + 1) / steps)
     points = land(tree, sharp, points, spacing, _LANDINGS)
     return points.take(xp.flatnonzero(on_layer(tree, points, spacing)))
 
 
 def land(
-    tree: DistanceTree, sharp: DistanceTree | None, points: Points, spacing: float, times: int,
-    which: Any | None = None
+    tree: DistanceTree, sharp: DistanceTree | None, points: Points, spacing: float, times: int
 ) -> Points:
-    """Return points, all or those of ``which``, to their layers; on a ridge it takes some times."""
+    """Return points to their layers; on a ridge it takes some times."""
     device, xp = tree.device, tree.device.xp
-    landed = points if which is None else points.take(which)
-    if not len(landed.point):
+    if not len(points.point):
         return points
     kernels = device.module("geometry/layers.cu")
-    point, nearest, upward = landed.point.copy(), landed.nearest, landed.upward.copy()
-    fixed = (landed.kind == _AT_CORNER).astype(xp.uint8)
-    on_edge = xp.flatnonzero(landed.kind == _ON_EDGE)
+    point, nearest = points.point.copy(), points.nearest
+    fixed = (points.kind == _AT_CORNER).astype(xp.uint8)
+    on_edge = xp.flatnonzero(points.kind == _ON_EDGE)
     for _ in range(times):
-        nearest, _triangle = tree.nearest(point, _bound(xp, point, nearest))
+        nearest, triangle = tree.nearest(point, _bound(xp, point, nearest))
         if sharp is not None:
             nearest[on_edge], _segment = sharp.nearest(point[on_edge])
-        kernels.land_points(len(point), spacing, landed.layer, nearest, fixed, point, upward)
-    if which is None:
-        return Points(point, points.layer, points.kind, nearest, upward)
-    points.point[which], points.nearest[which], points.upward[which] = point, nearest, upward
-    return points
+        kernels.land_points(len(point), spacing, points.layer, nearest, fixed, point)
+    normal = _surface_normals(tree, triangle, points.layer, points.kind)
+    return replace(points, point=point, nearest=nearest, normal=normal)
+
+
+def _surface_normals(tree: DistanceTree, triangle: Any, layer: Any, kind: Any) -> Any:
+    """Return the normals (n, 3) of points that are free on the surface; of others, zero."""
+    on_surface = (layer == 0) & (kind == _FREE)
+    return tree.normal[triangle] * on_surface.astype(tree.device.xp.float64)[:, None]
 
 
 def on_layer(tree: DistanceTree, points: Points, spacing: float) -> Any:
-    """Return whether each point (n,) is about as deep as its layer."""
+    """Return whether each point (n,) is about as deep as its layer, and inside."""
     xp = tree.device.xp
     nearest, _ = tree.nearest(points.point, _bound(xp, points.point, points.nearest))
     depth = xp.sqrt(((points.point - nearest) ** 2).sum(axis=1))
-    return xp.absolute(depth - spacing * points.layer) <= _OFF_LAYER * spacing
+    is_right = xp.absolute(depth - spacing * points.layer) <= _OFF_LAYER * spacing
+    below = xp.flatnonzero(points.layer > 0)
+    is_right[below] &= tree.winding(points.point[below]) > 0.5
+    return is_right
 
 
 def _bound(xp: Any, point: Any, nearest: Any) -> Any:

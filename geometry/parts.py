@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -12,19 +11,11 @@ from scipy.sparse.csgraph import connected_components
 from vfx.geometry.handoff import Array
 
 
-@dataclass(frozen=True)
-class Parts:
-    """Which solid each triangle of a mesh bounds."""
+def solids(vertex: Array, triangle: Array) -> list[Array]:
+    """Return the triangles of each solid of a mesh, ``vertex`` (v, 3) and ``triangle`` (t, 3).
 
-    solid: Array             # (t,) int32
-    n_solids: int
-
-
-def find_parts(vertex: Array, triangle: Array) -> Parts:
-    """Group the closed shells of a mesh into solids.
-
-    A shell with a negative volume is the wall of a cavity: it belongs to the smallest body that
-    it is inside of. Bodies that reach into one another are one solid.
+    A closed shell with a negative volume is the wall of a cavity: it belongs to the smallest body
+    that it is inside of. Bodies that reach into one another are one solid.
     """
     n = len(vertex)
     ends = triangle[:, [0, 1, 1, 2]].reshape(-1, 2)
@@ -33,7 +24,7 @@ def find_parts(vertex: Array, triangle: Array) -> Parts:
     _, shell = np.unique(of_vertex[triangle[:, 0]], return_inverse=True)
     n_shells = int(shell.max()) + 1
     if n_shells == 1:
-        return Parts(np.zeros(len(triangle), np.int32), 1)
+        return [np.arange(len(triangle))]
 
     corner = vertex[triangle]
     product = np.einsum("ij,ij->i", corner[:, 0], np.cross(corner[:, 1], corner[:, 2]))
@@ -59,7 +50,7 @@ def find_parts(vertex: Array, triangle: Array) -> Parts:
     graph = coo_array((np.ones(len(pair), np.int8), (pair[:, 0], pair[:, 1])),
                       shape=(n_shells, n_shells))
     n_solids, of_shell = connected_components(graph.tocsr(), directed=False)
-    return Parts(of_shell[shell].astype(np.int32), int(n_solids))
+    return [np.flatnonzero(of_shell[shell] == s) for s in range(n_solids)]
 
 
 def _winding(point: Array, corner: Array) -> float:

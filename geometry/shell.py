@@ -14,47 +14,38 @@ with delta = 2 lambda a particle then has about as many bonds as in the paper.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from vfx.device import Device
 from vfx.geometry.band import Band, fill_band
-from vfx.geometry.distance import DistanceTree, build_distance, morton_order
+from vfx.geometry.distance import morton_order
 from vfx.geometry.elements import Elements, Progress, Surface
-from vfx.geometry.features import Features, find_features
 from vfx.geometry.handoff import Array, Faces
-from vfx.geometry.layers import (
-    SPREAD_STEPS,
-    Points,
-    candidate_points,
-    first_points,
-    spread,
+from vfx.geometry.layers import Points
+from vfx.geometry.parts import solids
+from vfx.geometry.shell_body import (
+    Body,
+    Shell,
+    finish_shell,
+    join_points,
+    make_body,
+    shell_candidates,
+    shell_points,
 )
-from vfx.geometry.parts import Parts, find_parts
 from vfx.geometry.skin import dress_faces
-from vfx.geometry.tetrahedra import (
-    FACES,
-    connected_parts,
-    least_dihedral,
-    share_faces,
-    triangulate,
-    volumes,
-)
+from vfx.geometry.tetrahedra import FACES, least_dihedral, share_faces, volumes
 
 #: Distance of neighbours on a layer, in layer spacings. The mean over all six of them is 1.09
 #: times that: the edge of regular tetrahedra as high as a layer spacing.
 ACROSS = 1.12
-#: Edge of the cells into which candidates for points are thrown, in layer spacings.
-CANDIDATE_CELL = 0.6
-#: Tetrahedra in the volume of a cubed layer spacing, and how many are left of those of the first
-#: points when the points have been spread; measured.
-DENSITY = 4.7
-SPREAD_SHARE = 0.985
-#: Share of the layer spacing by which solid must reach in from the surface to be kept where all
-#: vertices are on the surface: less is a sliver between neighbours of a curved surface.
-SOLID_DEPTH = 0.15
-#: The count is met to this share, in so many trials with points that have not been spread.
+#: Tetrahedra in the volume of a cubed layer spacing, and how many are left of those after the
+#: first steps of spreading when all is done; measured.
+DENSITY = 4.5
+SPREAD_SHARE = 0.981
+#: The count is met to this share, in so many trials with points that were spread a few steps.
 COUNT_TOLERANCE = 0.01
 COUNT_TRIALS = 4
 #: A trial's count that is off by more than this follows from layers that die out in thin parts,
@@ -65,37 +56,11 @@ SLIVER_ANGLE = 5.0
 
 
 @dataclass(frozen=True)
-class Body:
-    """A surface moved to the origin and scaled to size one, and what is known of it."""
+class Frame:
+    """How the mesh of size one lies in the axes of its surface."""
 
-    surface: Surface
-    origin: Array            # (3,) [m]: where the body's middle was
+    origin: Array            # (3,) [m]: the middle of the mesh
     scale: float             # [m]: its diagonal
-    vertex: Array            # (v, 3): of size one
-    tree: DistanceTree
-    features: Features
-    parts: Parts
-    area: float              # of size one
-    volume: float
-
-    @property
-    def bounds(self) -> tuple[Array, Array]:
-        """Lower and upper corner."""
-        return self.vertex.min(axis=0), self.vertex.max(axis=0)
-
-
-@dataclass(frozen=True)
-class Shell:
-    """The tetrahedra of a shell in a body of size one, and what was left out."""
-
-    spacing: float
-    point: Array             # (p, 3)
-    layer: Array             # (p,)
-    tet: Array               # (n, 4)
-    lost_volume: float       # of solid that no element fills though it is no deeper than the shell
-    detached: int            # tetrahedra dropped since no face joins them to the rest
-    detached_volume: float
-    kept_outer: int          # tetrahedra kept though all their vertices are on the surface
 
 
 def divide_shell(
@@ -112,73 +77,103 @@ def divide_shell(
     if (spacing is None) == (count is None):
         raise ValueError("a shell needs either a spacing or a count, and not both")
     progress("Measuring the mesh", 0.0)
-    body = normalized(device, surface)
+    frame, bodies = measure(device, surface)
     if spacing is not None:
-        unit = spacing / body.scale
+        unit = spacing / frame.scale
         progress("Throwing points", 0.05)
-        candidates = _candidates(body, unit, layers, seed)
-        points = first_points(device, candidates, across=ACROSS * unit, seed=seed)
-        shell = _spread_shell(body, points, unit, ACROSS, layers, progress, (0.3, 0.9))
+        points = _choose(bodies, _candidates(bodies, unit, layers, seed), unit, ACROSS, seed)
+        shells = _finish(bodies, points, unit, ACROSS, layers, progress, (0.3, 0.9))
     else:
         assert count is not None
-        shell = _shell_of_count(body, count, layers, seed, progress)
+        unit, shells = _shells_of_count(bodies, count, layers, seed, progress)
+    empty = sum(not len(shell.tet) for shell in shells)
+    if empty:
+        raise ValueError(
+            f"{empty} of the {len(bodies)} solids of the mesh are too thin for a tetrahedron at a "
+            f"layer spacing of {unit * frame.scale:.4g} m; use a smaller spacing or a larger count")
     progress("Joining tetrahedra", 0.95)
-    elements = _elements(body, shell, layers)
+    elements = _elements(frame, bodies, shells, unit, layers)
     progress("Joining tetrahedra", 1.0)
     return elements
 
 
-def normalized(device: Device, surface: Surface) -> Body:
-    """Move and scale a surface to size one, and measure it."""
+def measure(device: Device, surface: Surface) -> tuple[Frame, list[Body]]:
+    """Move and scale a surface to size one; return how, and its solids."""
     lower, upper = surface.vertex.min(axis=0), surface.vertex.max(axis=0)
-    origin, scale = 0.5 * (lower + upper), float(np.linalg.norm(upper - lower))
-    vertex = (surface.vertex - origin) / scale
-    corner = vertex[surface.triangle]
-    product = np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0])
-    return Body(
-        surface, origin, scale, vertex, build_distance(device, corner),
-        find_features(vertex, surface.triangle), find_parts(vertex, surface.triangle),
-        area=0.5 * float(np.linalg.norm(product, axis=1).sum()),
-        volume=float((product * corner[:, 0]).sum()) / 6.0)
+    frame = Frame(0.5 * (lower + upper), float(np.linalg.norm(upper - lower)))
+    unit = replace(surface, vertex=(surface.vertex - frame.origin) / frame.scale)
+    return frame, [make_body(device, unit, triangle)
+                   for triangle in solids(unit.vertex, unit.triangle)]
 
 
-def _shell_of_count(
-    body: Body, count: int, layers: int, seed: int, progress: Progress
-) -> Shell:
-    """Find the layer spacing that gives about ``count`` tetrahedra, and the shell of it.
+def _candidates(
+    bodies: Sequence[Body], spacing: float, layers: int, seed: int
+) -> list[Points]:
+    """Return points on the layers of each body from which to choose."""
+    return [shell_candidates(body, spacing, layers, seed) for body in bodies]
+
+
+def _choose(
+    bodies: Sequence[Body], candidates: Sequence[Points], spacing: float, across: float, seed: int
+) -> list[Points]:
+    """Choose points on the layers of each body."""
+    return [shell_points(body, own, spacing, across, seed)
+            for body, own in zip(bodies, candidates, strict=True)]
+
+
+def _finish(
+    bodies: Sequence[Body], points: Sequence[Points], spacing: float, across: float, layers: int,
+    progress: Progress, share: tuple[float, float]
+) -> list[Shell]:
+    """Spread the points of each body and join them."""
+    part = (share[1] - share[0]) / len(bodies)
+    return [finish_shell(body, own, spacing, across, layers, progress,
+                         (share[0] + part * k, share[0] + part * (k + 1)))
+            for k, (body, own) in enumerate(zip(bodies, points, strict=True))]
+
+
+def _count(shells: Sequence[Shell]) -> int:
+    """Return how many tetrahedra there are."""
+    return sum(len(shell.tet) for shell in shells)
+
+
+def _shells_of_count(
+    bodies: Sequence[Body], count: int, layers: int, seed: int, progress: Progress
+) -> tuple[float, list[Shell]]:
+    """Find the layer spacing that gives about ``count`` tetrahedra, and the shells of it.
 
     Where walls are about as thin as a few layers, the count jumps when one more layer finds
     room; then the spacing on the layers follows, not that between them.
     """
-    device = body.tree.device
-    guess = _first_spacing(body, count, layers)
-    lower, upper = body.bounds
-    band = fill_band(body.tree, lower, upper, edge=guess, outside=0.0,
-                     inside=1.5 * layers * guess, blur=0.0, seed=seed)
-    spacing = _spacing_of_count(band, count, layers, guess)
+    guess = _first_spacing(bodies, count, layers)
+    bands = [fill_band(body.tree, *body.bounds, edge=guess, outside=0.0,
+                       inside=1.5 * layers * guess, blur=0.0, seed=seed) for body in bodies]
+    spacing = _spacing_of_count(bands, count, layers, guess)
     across = ACROSS
-    candidates = _candidates(body, spacing, layers, seed)
+    candidates = _candidates(bodies, spacing, layers, seed)
     for trial in range(COUNT_TRIALS):
         progress("Finding the spacing", 0.1 + 0.3 * trial / COUNT_TRIALS)
-        points = first_points(device, candidates, across=across * spacing, seed=seed)
-        found = SPREAD_SHARE * len(_join(body, points, spacing, layers).tet) / count
-        if abs(found - 1.0) <= COUNT_TOLERANCE / 2:
+        points = _choose(bodies, candidates, spacing, across, seed)
+        found = SPREAD_SHARE / count * _count(
+            [join_points(body, own, spacing, layers)
+             for body, own in zip(bodies, points, strict=True)])
+        if abs(found - 1.0) <= COUNT_TOLERANCE / 2 or trial == COUNT_TRIALS - 1:
             break
-        if trial == 0 and abs(found - 1.0) > COUNT_JUMP:
-            factor = found * count / _predicted(band, spacing, layers)
-            spacing = _spacing_of_count(band, count / factor, layers, guess)
-            candidates = _candidates(body, spacing, layers, seed)
+        if trial == 0 and abs(found - 1.0) > COUNT_JUMP and found > 0.0:
+            factor = found * count / _predicted(bands, spacing, layers)
+            spacing = _spacing_of_count(bands, count / factor, layers, guess)
+            candidates = _candidates(bodies, spacing, layers, seed)
         else:
             across *= _narrower(found)
-    shell = _spread_shell(body, points, spacing, across, layers, progress, (0.4, 0.9))
-    off = len(shell.tet) / count
+    shells = _finish(bodies, points, spacing, across, layers, progress, (0.4, 0.9))
+    off = _count(shells) / count
     if abs(off - 1.0) > COUNT_TOLERANCE:
         across *= _narrower(off)
-        points = first_points(device, candidates, across=across * spacing, seed=seed)
-        again = _spread_shell(body, points, spacing, across, layers, progress, (0.5, 0.9))
-        if abs(len(again.tet) / count - 1.0) < abs(off - 1.0):
-            shell = again
-    return shell
+        points = _choose(bodies, candidates, spacing, across, seed)
+        again = _finish(bodies, points, spacing, across, layers, progress, (0.5, 0.9))
+        if abs(_count(again) / count - 1.0) < abs(off - 1.0):
+            shells = again
+    return spacing, shells
 
 
 def _narrower(found: float) -> float:
@@ -186,128 +181,41 @@ def _narrower(found: float) -> float:
     return min(max(math.sqrt(found), 0.8), 1.25)
 
 
-def _first_spacing(body: Body, count: int, layers: int) -> float:
+def _first_spacing(bodies: Sequence[Body], count: int, layers: int) -> float:
     """Return a layer spacing for ``count`` from area and volume alone."""
-    thin = math.sqrt(DENSITY * (layers - 1) * body.area / count)
-    thick = (DENSITY * body.volume / count) ** (1.0 / 3.0)
+    area, volume = sum(body.area for body in bodies), sum(body.volume for body in bodies)
+    thin = math.sqrt(DENSITY * (layers - 1) * area / count)
+    thick = (DENSITY * volume / count) ** (1.0 / 3.0)
     return float(min(thin, thick))
 
 
-def _predicted(band: Band, spacing: float, layers: int) -> float:
-    """Return how many tetrahedra a shell of ``spacing`` has, from the volume it fills."""
-    return DENSITY * band.volume((layers - 1) * spacing) / spacing**3
+def _predicted(bands: Sequence[Band], spacing: float, layers: int) -> float:
+    """Return how many tetrahedra shells of ``spacing`` have, from the volume they fill."""
+    return DENSITY * sum(band.volume((layers - 1) * spacing) for band in bands) / spacing**3
 
 
-def _spacing_of_count(band: Band, count: float, layers: int, guess: float) -> float:
+def _spacing_of_count(bands: Sequence[Band], count: float, layers: int, guess: float) -> float:
     """Return the layer spacing that should give ``count`` tetrahedra, by bisection."""
     low, high = 0.2 * guess, 5.0 * guess
-    for _ in range(60):
+    for _ in range(40):
         middle = math.sqrt(low * high)
-        low, high = (middle, high) if _predicted(band, middle, layers) > count else (low, middle)
+        low, high = (middle, high) if _predicted(bands, middle, layers) > count else (low, middle)
     return high
 
 
-def _candidates(body: Body, spacing: float, layers: int, seed: int) -> Points:
-    """Return points on the layers from which to choose."""
-    lower, upper = body.bounds
-    band = fill_band(body.tree, lower, upper, edge=CANDIDATE_CELL * spacing,
-                     outside=0.5 * spacing, inside=(layers - 0.5) * spacing, blur=0.5 * spacing,
-                     seed=seed)
-    return candidate_points(body.tree, band, body.features, spacing=spacing, layers=layers)
-
-
-def _spread_shell(
-    body: Body, points: Points, spacing: float, across: float, layers: int, progress: Progress,
-    share: tuple[float, float]
-) -> Shell:
-    """Spread the points over their layers and join them to tetrahedra."""
-    middle = share[0] + 0.6 * (share[1] - share[0])
-    points = spread(body.tree, body.features, points, spacing=spacing, across=across * spacing,
-                    steps=SPREAD_STEPS, progress=progress, share=(share[0], middle))
-    progress("Joining points to tetrahedra", middle)
-    return _join(body, points, spacing, layers)
-
-
-def _join(body: Body, points: Points, spacing: float, layers: int) -> Shell:
-    """Join points to the tetrahedra of a shell."""
-    device = body.tree.device
-    point, layer = device.to_host(points.point), device.to_host(points.layer)
-    _nearest, triangle = body.tree.nearest(points.point)
-    order = morton_order(point)
-    point, layer = point[order], layer[order]
-    solid = body.parts.solid[device.to_host(triangle)[order]]
-    tet = triangulate(point)
-    tet, lost, kept_outer = _drop(body, point, layer, solid, tet, spacing, layers)
-    tet, detached, detached_volume = _attached(body, point, solid, tet)
-    return Shell(spacing, point, layer, tet, lost, detached, detached_volume, kept_outer)
-
-
-def _drop(
-    body: Body, point: Array, layer: Array, solid: Array, tet: Array, spacing: float, layers: int
-) -> tuple[Array, float, int]:
-    """Drop tetrahedra that are not of the shell; return the others, lost volume, kept outer ones.
-
-    Lost is solid at sharp edges and in thin parts that the rule for the surface still drops.
-    """
-    level = layer[tet]
-    one_solid = (solid[tet] == solid[tet[:, :1]]).all(axis=1)
-    inner = (level == layers - 1).all(axis=1)
-    tet = tet[one_solid & ~inner]
-    level = layer[tet]
-    outer = (level == 0).all(axis=1)
-    center = point[tet].mean(axis=1)
-    away = np.linalg.norm(point[tet] - center[:, None], axis=2)
-    # The surface is no nearer to a vertex than its layer is deep: within that, all is inside.
-    certain = (away < level * spacing).any(axis=1)
-    within = (away + level * spacing).min(axis=1) <= (layers - 0.5) * spacing
-    depth = np.full(len(tet), spacing)
-    unknown = np.flatnonzero(~certain | ~within)
-    depth[unknown] = _depths(body.tree, center[unknown])
-    inside = (depth > 0.0) & (depth <= (layers - 0.5) * spacing)
-    deep_enough = depth > SOLID_DEPTH * spacing
-    kept = inside & (~outer | deep_enough)
-    lost = float(volumes(point, tet[inside & ~kept]).sum())
-    return tet[kept], lost, int((kept & outer).sum())
-
-
-def _depths(tree: DistanceTree, point: Array) -> Array:
-    """Return how deep points (n, 3) are below the surface, negative outside."""
-    device = tree.device
-    on_device = device.from_host(point)
-    nearest, _ = tree.nearest(on_device)
-    distance = np.linalg.norm(device.to_host(nearest) - point, axis=1)
-    is_inside = device.to_host(tree.winding(on_device)) > 0.5
-    depth: Array = np.where(is_inside, distance, -distance)
-    return depth
-
-
-def _attached(
-    body: Body, point: Array, solid: Array, tet: Array
-) -> tuple[Array, int, float]:
-    """Keep of each solid the largest part connected through faces; say what is left out."""
-    volume = volumes(point, tet)
-    part = connected_parts(share_faces(tet, len(point)), len(tet))
-    part_volume = np.bincount(part, volume)
-    owner = np.zeros(len(part_volume), np.int64)
-    owner[part] = solid[tet[:, 0]]
-    largest = np.full(body.parts.n_solids, -1)
-    for p in np.argsort(part_volume, kind="stable"):
-        largest[owner[p]] = p
-    missing = np.flatnonzero(largest < 0)
-    if len(missing):
-        raise ValueError(
-            f"{len(missing)} of the {body.parts.n_solids} bodies of the mesh are thinner than a "
-            "layer and have no tetrahedra; use a smaller spacing, a larger count, or fewer layers")
-    kept = np.isin(part, largest)
-    return tet[kept], int((~kept).sum()), float(volume[~kept].sum())
-
-
-def _elements(body: Body, shell: Shell, layers: int) -> Elements:
-    """Return the tetrahedra of a shell as elements, in the axes of the surface."""
-    tet = shell.tet[morton_order(shell.point[shell.tet].mean(axis=1))]
+def _elements(
+    frame: Frame, bodies: Sequence[Body], shells: Sequence[Shell], spacing: float, layers: int
+) -> Elements:
+    """Return the tetrahedra of all shells as elements, in the axes of the surface."""
+    first = np.cumsum([0] + [len(shell.point) for shell in shells])
+    tet = np.concatenate([
+        (shell.tet + base)[morton_order(shell.point[shell.tet].mean(axis=1))]
+        for shell, base in zip(shells, first, strict=False)])
+    owner = np.repeat(np.arange(len(shells)), [len(shell.tet) for shell in shells])
     used, corner = np.unique(tet, return_inverse=True)
     tet = corner.reshape(-1, 4).astype(np.int32)
-    unit, layer = shell.point[used], shell.layer[used]
+    unit = np.concatenate([shell.point for shell in shells])[used]
+    layer = np.concatenate([shell.layer for shell in shells])[used]
     shared = share_faces(tet, len(unit))
 
     # Inner faces in the order of their elements, each seen from the lower one.
@@ -325,41 +233,52 @@ def _elements(body: Body, shell: Shell, layers: int) -> Elements:
     normal = np.zeros((len(outside), 3, 3), np.float32)
     uv = np.zeros((len(outside), 3, 2), np.float32)
     triangle = np.full(len(outside), -1, np.int32)
-    normal[is_skin], uv[is_skin], triangle[is_skin] = dress_faces(
-        body.tree, body.surface, unit[outside[is_skin]])
+    for k, body in enumerate(bodies):
+        skin = np.flatnonzero(is_skin & (owner[side[len(edge):, 0]] == k))
+        normal[skin], uv[skin], own = dress_faces(body.tree, body.surface, unit[outside[skin]])
+        triangle[skin] = body.triangle[own]
 
-    spacing = shell.spacing * body.scale
+    length_scale = spacing * frame.scale
     return Elements(
-        position=body.origin + body.scale * unit[tet].mean(axis=1),
-        volume=body.scale**3 * volumes(unit, tet),
-        size=np.full(len(tet), spacing), length_scale=spacing, edge=edge,
+        position=frame.origin + frame.scale * unit[tet].mean(axis=1),
+        volume=frame.scale**3 * volumes(unit, tet),
+        size=np.full(len(tet), length_scale), length_scale=length_scale, edge=edge,
         faces=Faces(
-            vertex=body.origin + body.scale * unit,
+            vertex=frame.origin + frame.scale * unit,
             start=3 * np.arange(len(face) + 1, dtype=np.int64), corner=face_corner.ravel(),
             side=side, edge=np.arange(len(edge), dtype=np.int32), normal=normal.reshape(-1, 3),
             uv=uv.reshape(-1, 2), triangle=triangle),
-        notes=_notes(body, shell, unit, tet, layers))
+        notes=_notes(bodies, shells, unit, tet, length_scale, layers))
 
 
-def _notes(body: Body, shell: Shell, unit: Array, tet: Array, layers: int) -> tuple[str, ...]:
+def _notes(
+    bodies: Sequence[Body], shells: Sequence[Shell], unit: Array, tet: Array, length_scale: float,
+    layers: int
+) -> tuple[str, ...]:
     """Say what the shell is like."""
-    volume = float(volumes(unit, tet).sum())
+    of_mesh = 1.0 / sum(body.volume for body in bodies)
     angle = least_dihedral(unit, tet)
     slivers = int((angle < SLIVER_ANGLE).sum())
     notes = [
         f"{len(tet):,} tetrahedra on {len(unit):,} vertices in {layers} layers, "
-        f"{shell.spacing * body.scale:.6g} m apart; they fill {volume / body.volume:.2%} of the "
+        f"{length_scale:.6g} m apart; they fill {volumes(unit, tet).sum() * of_mesh:.2%} of the "
         "mesh's volume",
         f"smallest dihedral angle {angle.min():.3g} degrees; {slivers:,} slivers "
         f"({slivers / len(tet):.2%}) below {SLIVER_ANGLE:g} degrees",
     ]
-    if shell.lost_volume > 0.0:
-        notes.append(f"{shell.lost_volume / body.volume:.3%} of the mesh's volume is thinner than "
-                     "the shell resolves and was left out")
-    if shell.detached:
-        notes.append(f"{shell.detached:,} tetrahedra ({shell.detached_volume / body.volume:.3%} of "
-                     "the mesh's volume) hung on no face of the rest and were left out")
-    if shell.kept_outer:
-        notes.append(f"{shell.kept_outer:,} tetrahedra have all corners on the surface, at sharp "
-                     "edges and in parts thinner than two layers, and were kept")
+    if len(bodies) > 1:
+        notes.append(f"the mesh has {len(bodies):,} solids, each with a shell of its own")
+    lost = sum(shell.lost_volume for shell in shells) * of_mesh
+    if lost > 1e-6:
+        notes.append(f"{lost:.3%} of the mesh's volume is thinner than the shell resolves and was "
+                     "left out")
+    detached = sum(shell.detached for shell in shells)
+    if detached:
+        share = sum(shell.detached_volume for shell in shells) * of_mesh
+        notes.append(f"{detached:,} tetrahedra ({share:.3%} of the mesh's volume) hung on no face "
+                     "of the rest and were left out")
+    kept_outer = sum(shell.kept_outer for shell in shells)
+    if kept_outer:
+        notes.append(f"{kept_outer:,} tetrahedra have all corners on the surface, at sharp edges "
+                     "and in parts thinner than two layers, and were kept")
     return tuple(notes)

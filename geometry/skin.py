@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from vfx.geometry.distance import DistanceTree
 from vfx.geometry.elements import Surface
@@ -13,6 +11,8 @@ from vfx.geometry.handoff import Array
 #: Share of the way from a corner to the middle of its face at which the mesh is looked up, so
 #: that a corner on a sharp edge or a seam gets the side that its face is on.
 _INWARD = 0.02
+#: How many times faster than on its triangle texture coordinates may change before it is a seam.
+_SEAM_RATE = 4.0
 
 
 def dress_faces(
@@ -23,7 +23,7 @@ def dress_faces(
     ``corner`` (f, 3, 3) is in the axes and the size of the tree.
     """
     middle = corner.mean(axis=1, keepdims=True)
-    _, triangle = _look_up(tree, middle[:, 0])
+    place, triangle = _look_up(tree, middle[:, 0])
     probe = (corner + _INWARD * (middle - corner)).reshape(-1, 3)
     corner_place, corner_triangle = _look_up(tree, probe)
 
@@ -31,37 +31,38 @@ def dress_faces(
     weight = _barycentric(vertex[corner_triangle], corner_place)
     normal = np.einsum("ni,nij->nj", weight, surface.normal[corner_triangle].astype(np.float64))
     normal /= np.linalg.norm(normal, axis=1, keepdims=True) + 1e-300
-    uv = np.einsum("ni,nij->nj", weight, surface.uv[corner_triangle].astype(np.float64))
-
+    uv = _mapped(surface, vertex, corner_triangle, corner_place)
     if surface.uv.any():
-        # A corner beyond a seam takes the plane map of the triangle under the face's middle.
-        chart = uv_charts(surface)
-        owner = np.repeat(triangle, 3)
-        beyond = np.flatnonzero(chart[owner] != chart[corner_triangle])
-        weight = _barycentric(vertex[owner[beyond]], corner.reshape(-1, 3)[beyond])
-        uv[beyond] = np.einsum("ni,nij->nj", weight, surface.uv[owner[beyond]].astype(np.float64))
+        _mend_seams(surface, vertex, triangle, place, corner, uv)
     return (normal.reshape(-1, 3, 3).astype(np.float32), uv.reshape(-1, 3, 2).astype(np.float32),
             triangle)
 
 
-def uv_charts(surface: Surface) -> Array:
-    """Return the chart (t,) of each triangle: charts meet where texture coordinates jump."""
-    triangle, uv = surface.triangle, surface.uv
-    n = len(triangle)
-    side = np.array([[0, 1], [1, 2], [2, 0]])
-    ends = triangle[:, side].reshape(-1, 2).astype(np.int64)
-    end_uv = uv[:, side].reshape(-1, 2, 2)
-    turned = ends[:, 0] > ends[:, 1]
-    ends[turned] = ends[turned][:, ::-1]
-    end_uv[turned] = end_uv[turned][:, ::-1]
-    key = ends[:, 0] << 32 | ends[:, 1]
-    order = np.argsort(key, kind="stable")
-    same = np.flatnonzero(key[order][1:] == key[order][:-1])
-    first, second = order[same], order[same + 1]
-    joined = np.abs(end_uv[first] - end_uv[second]).max(axis=(1, 2)) < 1e-6
-    pair = np.stack([first, second], axis=1)[joined] // 3
-    graph = coo_array((np.ones(len(pair), np.int8), (pair[:, 0], pair[:, 1])), shape=(n, n))
-    return np.asarray(connected_components(graph.tocsr(), directed=False)[1])
+def _mend_seams(
+    surface: Surface, vertex: Array, triangle: Array, place: Array, corner: Array, uv: Array
+) -> None:
+    """Let texture coordinates ``uv`` (3 f, 2) run on beyond a seam within a face, in place.
+
+    A corner whose coordinates are farther from those of its face's middle ``place`` than the map
+    of the triangle there can explain takes that map, as if its plane went on.
+    """
+    around = vertex[triangle]
+    length = np.linalg.norm(around - np.roll(around, 1, axis=1), axis=2)
+    steps = surface.uv[triangle].astype(np.float64)
+    rate = (np.linalg.norm(steps - np.roll(steps, 1, axis=1), axis=2)
+            / np.maximum(length, 1e-300)).max(axis=1)
+    way = np.linalg.norm(corner - place[:, None], axis=2).ravel()
+    owner = np.repeat(np.arange(len(triangle)), 3)
+    jump = np.linalg.norm(uv - _mapped(surface, vertex, triangle, place)[owner], axis=1)
+    beyond = np.flatnonzero(jump > _SEAM_RATE * rate[owner] * way)
+    uv[beyond] = _mapped(
+        surface, vertex, triangle[owner[beyond]], corner.reshape(-1, 3)[beyond])
+
+
+def _mapped(surface: Surface, vertex: Array, triangle: Array, point: Array) -> Array:
+    """Return the texture coordinates (n, 2) of points in the planes of triangles."""
+    weight = _barycentric(vertex[triangle], point)
+    return np.asarray(np.einsum("ni,nij->nj", weight, surface.uv[triangle].astype(np.float64)))
 
 
 def _look_up(tree: DistanceTree, point: Array) -> tuple[Array, Array]:

@@ -12,7 +12,7 @@ from itertools import combinations
 import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
-from scipy.spatial import Delaunay
+from scipy.spatial import Delaunay, QhullError
 
 from vfx.geometry.handoff import Array
 
@@ -30,8 +30,15 @@ class SharedFaces:
 
 
 def triangulate(point: Array) -> Array:
-    """Return the Delaunay tetrahedra (m, 4) int32 of points (n, 3) of size one or so."""
-    tet: Array = Delaunay(point).simplices.astype(np.int32)
+    """Return the Delaunay tetrahedra (m, 4) int32 of points (n, 3); none if they are flat."""
+    if len(point) < 4:
+        return np.zeros((0, 4), np.int32)
+    lower = point.min(axis=0)
+    size = float((point.max(axis=0) - lower).max()) or 1.0
+    try:
+        tet: Array = Delaunay((point - lower) / size).simplices.astype(np.int32)
+    except QhullError:
+        return np.zeros((0, 4), np.int32)
     flipped = volumes(point, tet) < 0.0
     tet[flipped] = tet[flipped][:, [0, 1, 3, 2]]
     return tet

@@ -1,0 +1,170 @@
+"""The shell of one solid: points on layers joined to tetrahedra, without those that do not belong.
+
+A body is one connected solid, with the walls of its cavities, moved and scaled with its mesh to
+size one. Solids of one mesh are worked on one by one: however near they are to each other, no
+point of one sees the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from vfx.device import Device
+from vfx.geometry.band import fill_band
+from vfx.geometry.distance import DistanceTree, build_distance, morton_order
+from vfx.geometry.elements import Progress, Surface
+from vfx.geometry.features import Features, find_features
+from vfx.geometry.handoff import Array
+from vfx.geometry.layers import SPREAD_STEPS, Points, candidate_points, first_points, spread
+from vfx.geometry.slivers import remove_slivers
+from vfx.geometry.tetrahedra import (
+    connected_parts,
+    least_dihedral,
+    share_faces,
+    triangulate,
+    volumes,
+)
+
+#: Edge of the cells into which candidates for points are thrown, in layer spacings.
+CANDIDATE_CELL = 0.6
+#: Steps of spreading after which the tetrahedra can be counted.
+TRIAL_STEPS = 6
+#: Where all vertices are on the surface, one with a smaller dihedral angle is the flat space
+#: between neighbours on a curved surface, and not solid [degrees].
+SOLID_ANGLE = 10.0
+
+
+@dataclass(frozen=True)
+class Body:
+    """A solid of size one or less, and what is known of it."""
+
+    surface: Surface         # its part of the mesh; vertices in units of the mesh's size
+    triangle: Array          # (t,) int32: its triangles in the mesh
+    tree: DistanceTree
+    features: Features
+    area: float
+    volume: float
+
+    @property
+    def bounds(self) -> tuple[Array, Array]:
+        """Lower and upper corner."""
+        return self.surface.vertex.min(axis=0), self.surface.vertex.max(axis=0)
+
+
+@dataclass(frozen=True)
+class Shell:
+    """The tetrahedra of the shell of a body, and what was left out."""
+
+    point: Array             # (p, 3)
+    layer: Array             # (p,)
+    tet: Array               # (n, 4)
+    lost_volume: float       # of solid that no element fills though it is no deeper than the shell
+    detached: int            # tetrahedra dropped since no face joins them to the rest
+    detached_volume: float
+    kept_outer: int          # tetrahedra kept though all their vertices are on the surface
+
+
+def make_body(device: Device, surface: Surface, triangle: Array) -> Body:
+    """Measure the solid of ``triangle`` (t,) of a mesh of size one."""
+    used, corner = np.unique(surface.triangle[triangle], return_inverse=True)
+    own = Surface(surface.vertex[used], corner.reshape(-1, 3).astype(np.int32),
+                  surface.normal[triangle], surface.uv[triangle])
+    at = own.vertex[own.triangle]
+    product = np.cross(at[:, 1] - at[:, 0], at[:, 2] - at[:, 0])
+    return Body(own, triangle.astype(np.int32), build_distance(device, at),
+                find_features(own.vertex, own.triangle),
+                area=0.5 * float(np.linalg.norm(product, axis=1).sum()),
+                volume=float((product * at[:, 0]).sum()) / 6.0)
+
+
+def shell_candidates(body: Body, spacing: float, layers: int, seed: int) -> Points:
+    """Return points on the layers from which to choose."""
+    lower, upper = body.bounds
+    band = fill_band(body.tree, lower, upper, edge=CANDIDATE_CELL * spacing,
+                     outside=0.5 * spacing, inside=(layers - 0.5) * spacing, blur=0.5 * spacing,
+                     seed=seed)
+    return candidate_points(body.tree, band, body.features, spacing=spacing, layers=layers)
+
+
+def shell_points(
+    body: Body, candidates: Points, spacing: float, across: float, seed: int
+) -> Points:
+    """Choose points on the layers, ``across`` layer spacings apart, and spread them a few steps."""
+    points = first_points(body.tree.device, candidates, across=across * spacing, seed=seed)
+    return spread(body.tree, body.features, points, spacing=spacing, across=across * spacing,
+                  steps=TRIAL_STEPS)
+
+
+def finish_shell(
+    body: Body, points: Points, spacing: float, across: float, layers: int, progress: Progress,
+    share: tuple[float, float]
+) -> Shell:
+    """Spread the points over their layers and join them to well-shaped tetrahedra."""
+    middle = share[0] + 0.6 * (share[1] - share[0])
+    points = spread(body.tree, body.features, points, spacing=spacing, across=across * spacing,
+                    steps=SPREAD_STEPS - TRIAL_STEPS, progress=progress,
+                    share=(share[0], middle))
+    progress("Joining points to tetrahedra", middle)
+    shell = join_points(body, points, spacing, layers)
+    return replace(shell, tet=remove_slivers(shell.point, shell.tet))
+
+
+def join_points(body: Body, points: Points, spacing: float, layers: int) -> Shell:
+    """Join points to the tetrahedra of a shell."""
+    device = body.tree.device
+    point, layer = device.to_host(points.point), device.to_host(points.layer)
+    order = morton_order(point)
+    point, layer = point[order], layer[order]
+    tet, lost, kept_outer = _drop(body, point, layer, triangulate(point), spacing, layers)
+    tet, detached, detached_volume = _attached(point, tet)
+    return Shell(point, layer, tet, lost, detached, detached_volume, kept_outer)
+
+
+def _drop(
+    body: Body, point: Array, layer: Array, tet: Array, spacing: float, layers: int
+) -> tuple[Array, float, int]:
+    """Drop tetrahedra that are not of the shell; return the others, lost volume, kept outer ones.
+
+    Lost is solid at sharp edges and in thin parts that the rule for the surface still drops.
+    """
+    tet = tet[~(layer[tet] == layers - 1).all(axis=1)]
+    level = layer[tet]
+    outer = (level == 0).all(axis=1)
+    center = point[tet].mean(axis=1)
+    away = np.linalg.norm(point[tet] - center[:, None], axis=2)
+    # The surface is no nearer to a vertex than its layer is deep: within that, all is inside.
+    unknown = np.flatnonzero(~(away < level * spacing).any(axis=1))
+    inside = np.ones(len(tet), bool)
+    inside[unknown] = _is_inside(body.tree, center[unknown])
+    deepest = (layers - 0.5) * spacing
+    unknown = np.flatnonzero((away + level * spacing).min(axis=1) > deepest)
+    inside[unknown] &= _distance(body.tree, center[unknown]) <= deepest
+    kept = inside & ~outer
+    on_surface = np.flatnonzero(inside & outer)
+    kept[on_surface] = least_dihedral(point, tet[on_surface]) > SOLID_ANGLE
+    lost = float(volumes(point, tet[inside & ~kept]).sum())
+    return tet[kept], lost, int((kept & outer).sum())
+
+
+def _is_inside(tree: DistanceTree, point: Array) -> Array:
+    """Return whether points (n, 3) are inside the body."""
+    winding = tree.device.to_host(tree.winding(tree.device.from_host(point)))
+    return np.asarray(winding > 0.5)
+
+
+def _distance(tree: DistanceTree, point: Array) -> Array:
+    """Return how far points (n, 3) are from the surface."""
+    nearest, _ = tree.nearest(tree.device.from_host(point))
+    return np.asarray(np.linalg.norm(tree.device.to_host(nearest) - point, axis=1))
+
+
+def _attached(point: Array, tet: Array) -> tuple[Array, int, float]:
+    """Keep the largest part connected through faces; count the others, and their volume."""
+    if not len(tet):
+        return tet, 0, 0.0
+    volume = volumes(point, tet)
+    part = connected_parts(share_faces(tet, len(point)), len(tet))
+    kept = part == np.bincount(part, volume).argmax()
+    return tet[kept], int((~kept).sum()), float(volume[~kept].sum())
