@@ -145,7 +145,7 @@ KERNEL void integrate(
                     const float other = scatter_pdf > 0.0f ? sky_pdf(sky, direction) : 0.0f;
                     const float mine = scatter_pdf > 0.0f ? shared_weight(scatter_pdf, other) : 1.0f;
                     Vec3 value = (mine * weight) * sky_radiance(sky, direction);
-                    if (settings.clamp > 0.0f && bounce > 0) {
+                    if (settings.clamp > 0.0f && bounce + crossings > 1) {
                         const float top = strongest(value);
                         if (top > settings.clamp) value = (settings.clamp / top) * value;
                     }
@@ -279,7 +279,7 @@ KERNEL void integrate(
                         lit += brightness(weight * soft_light * left);
                     }
                     float cut = 1.0f;
-                    if (settings.clamp > 0.0f && bounce > 0) {
+                    if (settings.clamp > 0.0f && bounce + crossings > 1) {
                         const float top = strongest(weight * (soft_light + shine_light));
                         if (top > settings.clamp) cut = settings.clamp / top;
                     }

@@ -155,7 +155,8 @@ class Film:
     depth: int = setting(
         16, "Interfaces that a ray through glass may meet.", at_least=1, at_most=300)
     clamp: float = setting(
-        0.0, "With path lighting, the most that one sample may add after a bounce; 0 for any.",
+        0.0, "The most that one sample may add after two bounces or interfaces of glass: cuts "
+        "scattered bright pixels, and some light; 0 for any.",
         at_least=0.0, at_most=1e9)
     color_space: str = setting(
         "acescg", "Colour space of the frames.", choices=("acescg", "linear-rec709"))
