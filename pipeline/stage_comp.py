@@ -189,7 +189,7 @@ def _camera_entry(frame: int, to_camera: list[float], to_ndc: list[float],
     Across the picture, NDC grow by 1 / (half its width at distance 1) a unit of length.
     """
     inverse_half_width = float(np.linalg.norm(np.reshape(to_ndc, (4, 4))[:3, 0]))
-    return {"frame": frame, "focal_length": round(0.5 * film_width * inverse_half_width, 6),
+    return {"frame": frame, "focal_length": float(f"{0.5 * film_width * inverse_half_width:.6g}"),
             "world_to_camera": to_camera, "world_to_ndc": to_ndc}
 
 

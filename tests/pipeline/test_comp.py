@@ -237,8 +237,7 @@ def test_a_moving_camera_moves_in_the_scripts(shot: Path, vfx) -> None:
     camera = next(knobs for kind, knobs in nodes if kind == "Camera2")
     rows = [tcl.splitlist(row) for row in tcl.splitlist(camera["matrix"])]
     curve = tcl.splitlist(rows[0][3])
-    assert curve[::2] == ("curve", "0", *curve[4::2]) and curve[1::2] == (
-        "x1001", "x1002", "x1003")
+    assert (curve[0], *curve[1::2]) == ("curve", "x1001", "x1002", "x1003")
     np.testing.assert_allclose([float(value) for value in curve[2::2]], [0.0, 0.01, 0.02],
                                atol=1e-7)
     assert float(rows[3][3]) == 1.0 and float(camera["focal"]) == 50.0
