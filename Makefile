@@ -3,6 +3,7 @@
 #   make test         run all tests
 #   make lint         check style, types and the import rule
 #   make picture      make the picture of the README
+#   make reference    write docs/reference.md, every key of a shot file
 #   make cuda-report  compile every kernel for NVIDIA GPUs (needs nvcc, no GPU)
 
 SHELL := /bin/bash
@@ -19,7 +20,7 @@ SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13)
 PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11 python; do \
   if $$name -c '$(SUPPORTED)' 2>/dev/null; then echo $$name; break; fi; done)
 
-.PHONY: help install demo picture test lint cuda-report clean
+.PHONY: help install demo picture reference test lint cuda-report clean
 .DELETE_ON_ERROR:
 
 help:
@@ -37,6 +38,9 @@ demo: $(VENV)/installed
 picture: $(VENV)/installed
 	$(BIN)/vfx run shots/glass.toml --frames 1013 --device cpu
 	$(BIN)/python -m vfx.pipeline.preview work/glass/render/glass.1013.exr docs/images/glass.png
+
+reference: $(VENV)/installed
+	$(BIN)/vfx reference > docs/reference.md
 
 test: $(VENV)/installed-dev
 	$(BIN)/pytest

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import click
+from click.shell_completion import CompletionItem, get_completion_class
 
 from vfx.pipeline import doctor as doctor_report
 from vfx.pipeline.cli_handoff import add_handoff_commands
@@ -43,9 +44,9 @@ from vfx.pipeline.templates import list_templates, write_asset, write_new_shot
 def main() -> None:
     """Break things: from a shot file to OpenEXR frames.
 
-    Four stages read and write files in a work folder: geometry divides the bodies into
-    elements, sim breaks them, align finds the pieces and their motion, render makes the
-    frames. Work that is up to date is skipped; a changed shot redoes just what it changes.
+    Stages read and write files in a work folder: geometry divides the bodies into elements,
+    sim breaks them, align finds the pieces and their motion, render makes the frames, comp
+    checks them. Work that is up to date is skipped; a changed shot redoes just what it changes.
 
     \b
     Start here:
@@ -53,6 +54,11 @@ def main() -> None:
       vfx check plate.toml                is it valid, stable, and does it fit in memory?
       vfx run plate.toml --frames 1001-1004
       vfx status plate.toml               what is done, stale, damaged or missing
+    \b
+    For others:
+      vfx review plate.toml               a page with frames, passes, plots, times
+      vfx export plate.toml --to usd      pieces for another program
+      vfx submit plate.toml --farm slurm  the same stages on a farm
     \b
     One stage, some frames, as a farm would call it:
       vfx stage render plate.toml --frames 1001-1048x4 --device cuda:0
@@ -150,6 +156,9 @@ def check(shot: Path, work: Path | None) -> None:
 @main.command()
 @click.argument("name")
 @click.option("--from", "template", default="glass", show_default=True, metavar="TEMPLATE",
+              shell_complete=lambda context, parameter, incomplete: [
+                  CompletionItem(name) for name in list_templates()
+                  if name.startswith(incomplete)],
               help=f"The shot to start from: {', '.join(list_templates())}.")
 @ends_in_sentences
 def new(name: str, template: str) -> None:
@@ -197,6 +206,30 @@ def clean_command(shot: Path, name: str, work: Path | None, dry_run: bool) -> No
     for path in removed if dry_run else ():
         click.echo(path)
     click.echo(f"{'would remove' if dry_run else 'removed'} {len(removed)} file(s)")
+
+
+@main.command()
+def reference() -> None:
+    """Print every key of a shot file, as Markdown."""
+    from vfx.pipeline.reference import reference as all_keys
+
+    click.echo(all_keys(), nl=False)
+
+
+@main.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print what makes SHELL complete commands, options and files.
+
+    \b
+    For good:
+      vfx completion bash >> ~/.bashrc
+      vfx completion zsh >> ~/.zshrc
+      vfx completion fish > ~/.config/fish/completions/vfx.fish
+    """
+    cls = get_completion_class(shell)
+    assert cls is not None, "these shells are known"
+    click.echo(cls(main, {}, "vfx", "_VFX_COMPLETE").source())
 
 
 @main.command()

@@ -73,15 +73,27 @@ def _nuke_sequence(document: Document, sequence: dict[str, Any], y: int) -> list
 
 def _nuke_camera(camera: dict[str, Any]) -> list[str]:
     """Return the camera; Nuke's matrix is for column vectors, row by row."""
-    if len(camera["world_to_camera"]) != 16:
+    frames = camera["frames"]
+    if not frames:
         return []
-    matrix = np.linalg.inv(np.reshape(camera["world_to_camera"], (4, 4))).T
-    rows = " ".join("{" + " ".join(f"{value:.9g}" for value in row) + "}" for row in matrix)
+    matrix = [np.linalg.inv(np.reshape(entry["world_to_camera"], (4, 4))).T for entry in frames]
+    numbers = [entry["frame"] for entry in frames]
+    rows = ("{" + " ".join(_nuke_curve(numbers, [each[i, j] for each in matrix])
+                           for j in range(4)) + "}" for i in range(4))
     return _nuke_node("Camera2", 0, [
-        ("useMatrix", "true"), ("matrix", f"{{{rows}}}"),
-        ("focal", f"{camera['focal_length']:.9g}"), ("haperture", f"{camera['film_width']:.9g}"),
+        ("useMatrix", "true"), ("matrix", "{" + " ".join(rows) + "}"),
+        ("focal", _nuke_curve(numbers, [entry["focal_length"] for entry in frames])),
+        ("haperture", f"{camera['film_width']:.9g}"),
         ("vaperture", f"{camera['film_height']:.9g}"), ("name", "ShotCamera"),
         ("xpos", -_COLUMN), ("ypos", 0)])
+
+
+def _nuke_curve(frames: list[int], values: list[float]) -> str:
+    """Return a value as a knob has it: one number, or a curve if it changes."""
+    if len(set(values)) == 1:
+        return f"{values[0]:.9g}"
+    return "{curve " + " ".join(f"x{frame} {value:.9g}"
+                                for frame, value in zip(frames, values, strict=True)) + "}"
 
 
 def _nuke_node(kind: str, inputs: int, knobs: list[tuple[str, Any]]) -> list[str]:
@@ -99,6 +111,13 @@ def blender_script(document: Document) -> str:
 def _python_literal(document: Document) -> str:
     """Return what the script needs, without the list of files."""
     slim = dict(document)
+    frames = document["camera"]["frames"]
+    views = [(entry["world_to_camera"], entry["focal_length"]) for entry in frames]
+    if all(view == views[0] for view in views):
+        frames = frames[:1]                # at rest
+    slim["camera"] = {**document["camera"], "frames": [
+        {key: entry[key] for key in ("frame", "world_to_camera", "focal_length")}
+        for entry in frames]}
     slim["sequences"] = [
         {"name": sequence["name"], "pattern": sequence["pattern"],
          "passes": [{"layer": layer["layer"], "channels": layer["channels"]}
@@ -198,10 +217,16 @@ def add_camera(scene):
     scene.collection.objects.link(camera)
     camera.data.sensor_fit = "HORIZONTAL"
     camera.data.sensor_width = about["film_width"]
-    camera.data.lens = about["focal_length"]
-    rows = [about["world_to_camera"][4 * i:4 * i + 4] for i in range(4)]
+    camera.rotation_mode = "QUATERNION"
     z_from_y = Matrix.Rotation(math.radians(90.0), 4, "X")
-    camera.matrix_world = z_from_y @ Matrix(rows).transposed().inverted()
+    for entry in about["frames"]:
+        rows = [entry["world_to_camera"][4 * i:4 * i + 4] for i in range(4)]
+        camera.matrix_world = z_from_y @ Matrix(rows).transposed().inverted()
+        camera.data.lens = entry["focal_length"]
+        if len(about["frames"]) > 1:
+            camera.keyframe_insert("location", frame=entry["frame"])
+            camera.keyframe_insert("rotation_quaternion", frame=entry["frame"])
+            camera.data.keyframe_insert("lens", frame=entry["frame"])
     scene.camera = camera
 
 
@@ -215,7 +240,7 @@ def main():
     scene.render.resolution_x, scene.render.resolution_y = HANDOFF["resolution"]
     scene.render.resolution_percentage = 100
     add_nodes(*compositor(scene))
-    if len(HANDOFF["camera"]["world_to_camera"]) == 16:
+    if HANDOFF["camera"]["frames"]:
         add_camera(scene)
 
 

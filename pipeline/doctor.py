@@ -12,6 +12,8 @@ from vfx.pipeline.physics import host_memory
 from vfx.pipeline.quantities import as_size
 
 _NEEDED = ("numpy", "scipy", "click", "tqdm", "Pillow", "OpenEXR")
+_OPTIONAL = {"usd-core": "for 'vfx export --to usd' pip install usd-core",
+             "alembic3d": "for 'vfx export --to abc' pip install alembic3d"}
 _DISTRIBUTION = "vfx-fracture"
 
 
@@ -34,6 +36,11 @@ def examine() -> tuple[list[str], bool]:
         complete = complete and version is not None
         lines.append(f"{name:10s} {version or f'MISSING: pip install {name}'}")
     lines.append(f"ffmpeg     {_ffmpeg()}")
+    for name, cure in _OPTIONAL.items():
+        lines.append(f"{name:10s} {_version(name) or f'no: {cure}'}")
+    lines.append(f"OpenVDB    {_openvdb()}")
+    lines += [f"{name:10s} {shutil.which(program) or 'no: --farm ' + name.lower() + ' needs it'}"
+              for name, program in (("Slurm", "sbatch"), ("OpenJD", "openjd"))]
     lines.append("all that is needed is here" if complete
                  else "something that is needed is missing, see above")
     return lines, complete
@@ -76,3 +83,11 @@ def _ffmpeg() -> str:
     except ImportError:
         found = "; the one in the path is not used" if shutil.which("ffmpeg") else ""
         return f"no: movies are skipped; pip install imageio-ffmpeg{found}"
+
+
+def _openvdb() -> str:
+    from vfx.pipeline.export_vdb import find_python
+
+    python = find_python()
+    return f"yes: {python}" if python else ("no: for 'vfx export --to vdb' apt install "
+                                           "python3-openvdb")

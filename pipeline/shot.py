@@ -214,13 +214,19 @@ def _syntax_sentence(path: Path, message: str, text: str) -> str:
     return f"{path}:{line}: not valid TOML: {reason}; the line reads {shown(found)}"
 
 
+def tables() -> dict[str, type[Any]]:
+    """Return every table of a shot file by its heading, with the settings it is read into."""
+    return {
+        **{f"[{name}]": cls for name, cls in SECTIONS.items()},
+        **{f"[[{name}]]": cls for name, cls in LISTS.items()},
+        "[materials.<name>]": Material, "[materials.<name>.look]": Look,
+        "[materials.<name>.surface]": Finish,
+    }
+
+
 def _homes() -> dict[str, str]:
     """Return the section of each key, for advice on keys that stand in the wrong one."""
-    tables = {f"[{name}]": cls for name, cls in SECTIONS.items()}
-    tables |= {f"[[{name}]]": cls for name, cls in LISTS.items()}
-    tables |= {"[materials.<name>]": Material, "[materials.<name>.look]": Look,
-               "[materials.<name>.surface]": Finish}
-    return {field.name: heading for heading, cls in reversed(tables.items())
+    return {field.name: heading for heading, cls in reversed(tables().items())
             for field in dataclasses.fields(cls)}
 
 

@@ -55,6 +55,8 @@ class Footage:
     high: dict[str, float] = field(default_factory=dict)
     checksum: dict[int, str] = field(default_factory=dict)       # sha256 of each frame's file
     bytes: dict[int, int] = field(default_factory=dict)
+    camera: dict[int, tuple[list[float], list[float]]] = field(default_factory=dict)
+    #   worldToCamera and worldToNDC of each frame, row by row
 
     @property
     def layers(self) -> dict[str, list[str]]:
@@ -158,7 +160,6 @@ def handoff_document(work: Work, frames: Sequence[int], sequences: Sequence[Foot
     window = main.header.get("displayWindow")
     width, height = (tuple(int(b - a) + 1 for a, b in zip(*window, strict=True))
                      if window is not None else shot.film.resolution)
-    camera = shot.camera
     return {
         "format": "vfx hand-off", "version": VERSION,
         "shot": shot.name,
@@ -172,15 +173,24 @@ def handoff_document(work: Work, frames: Sequence[int], sequences: Sequence[Foot
             "chromaticities": _numbers(main.header.get("chromaticities", ())),
         },
         "camera": {
-            "position": list(camera.position), "target": list(camera.target),
-            "up": list(camera.up), "focal_length": camera.focal_length,
-            "film_width": camera.film_width,
-            "film_height": camera.film_width * height / width,
-            "world_to_camera": _numbers(main.header.get("worldToCamera", ())),
-            "world_to_ndc": _numbers(main.header.get("worldToNDC", ())),
+            "film_width": shot.camera.film_width,
+            "film_height": shot.camera.film_width * height / width,
+            "frames": [_camera_entry(frame, *main.camera[frame], shot.camera.film_width)
+                       for frame in frames if len(main.camera[frame][1]) == 16],
         },
         "sequences": [_sequence_entry(sequence, frames) for sequence in sequences],
     }
+
+
+def _camera_entry(frame: int, to_camera: list[float], to_ndc: list[float],
+                  film_width: float) -> dict[str, Any]:
+    """Return the camera of a frame, as its header has it; lengths of the lens in mm.
+
+    Across the picture, NDC grow by 1 / (half its width at distance 1) a unit of length.
+    """
+    inverse_half_width = float(np.linalg.norm(np.reshape(to_ndc, (4, 4))[:3, 0]))
+    return {"frame": frame, "focal_length": float(f"{0.5 * film_width * inverse_half_width:.6g}"),
+            "world_to_camera": to_camera, "world_to_ndc": to_ndc}
 
 
 def comp_state(work: Work, frames: Iterable[int]) -> State:
@@ -240,6 +250,8 @@ def _take(sequence: Footage, path: Path, frame: int) -> tuple[str | None, str]:
                     f"x {column}, y {row}"), carried
         sequence.low[name] = min(sequence.low.get(name, np.inf), float(pixels.min()))
         sequence.high[name] = max(sequence.high.get(name, -np.inf), float(pixels.max()))
+    sequence.camera[frame] = (_numbers(header.get("worldToCamera", ())),
+                              _numbers(header.get("worldToNDC", ())))
     sequence.checksum[frame] = hashlib.sha256(data).hexdigest()
     sequence.bytes[frame] = len(data)
     return None, carried

@@ -110,7 +110,7 @@ def convert(value: Any, wanted: Any) -> tuple[Any, str | None]:
     """
     if typing.get_origin(wanted) is tuple:
         kinds = typing.get_args(wanted)
-        problem = f"must be {_noun(wanted)}"
+        problem = f"must be {type_name(wanted)}"
         if not isinstance(value, list):
             return None, problem
         if kinds[-1] is Ellipsis:
@@ -128,10 +128,10 @@ def convert(value: Any, wanted: Any) -> tuple[Any, str | None]:
             return math.inf, None
     if type(value) is wanted:
         return value, None
-    return None, f"must be {_noun(wanted)}"
+    return None, f"must be {type_name(wanted)}"
 
 
-def _noun(wanted: Any) -> str:
+def type_name(wanted: Any) -> str:
     """Return what a type is called, in the singular: 'a number', 'a list of 3 numbers'."""
     if typing.get_origin(wanted) is not tuple:
         return _NOUNS[wanted][0]
@@ -143,7 +143,7 @@ def _noun(wanted: Any) -> str:
 def _plural(wanted: Any) -> str:
     if typing.get_origin(wanted) is not tuple:
         return _NOUNS[wanted][1]
-    return "lists" + _noun(wanted).removeprefix("a list")
+    return "lists" + type_name(wanted).removeprefix("a list")
 
 
 _NOUNS = {

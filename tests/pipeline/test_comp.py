@@ -105,7 +105,10 @@ def test_an_independent_reader_finds_what_the_manifest_says(shot: Path, vfx) -> 
                 high[name] = max(high[name], float(pixels[..., number].max()))
             assert spec.getattribute("compression").upper() == sequence["compression"]
             if sequence["name"] == "plate":
-                about, color = document["camera"], document["color_space"]
+                about, = (entry for entry in document["camera"]["frames"]
+                          if entry["frame"] == file["frame"])
+                color = document["color_space"]
+                assert about["focal_length"] == pytest.approx(50.0, rel=1e-6)
                 matrix = spec.getattribute("worldToCamera")
                 np.testing.assert_allclose(matrix, about["world_to_camera"], rtol=1e-6)
                 np.testing.assert_allclose(spec.getattribute("worldToNDC"),
@@ -169,11 +172,9 @@ def test_comp_before_render_says_what_to_run(shot: Path, vfx) -> None:
     assert f"vfx stage render {shot} --frames 1001-1003" in result.output
 
 
-def test_the_nuke_script_is_tcl_with_a_node_for_each_pass(shot: Path, vfx) -> None:
+def nuke_nodes() -> tuple[Any, list[tuple[str, dict[str, str]]]]:
+    """Evaluate the script with commands that only note what they get, as Nuke evaluates it."""
     tkinter = pytest.importorskip("tkinter", reason="this Python has no tkinter to read Tcl with")
-    add_cryptomatte(Path("work/plate/render"))
-    vfx("stage", "comp", shot)
-    # Evaluate it with commands that only note what they get, as Nuke's own evaluate it.
     tcl = tkinter.Tcl()
     nodes: list[tuple[str, dict[str, str]]] = []
 
@@ -189,6 +190,13 @@ def test_the_nuke_script_is_tcl_with_a_node_for_each_pass(shot: Path, vfx) -> No
         tcl.eval(f"proc {quiet} {{args}} {{}}")
     tcl.eval("proc stack {number} { return node }")
     tcl.eval(Path("work/plate/comp/plate.nk").read_text())
+    return tcl, nodes
+
+
+def test_the_nuke_script_is_tcl_with_a_node_for_each_pass(shot: Path, vfx) -> None:
+    add_cryptomatte(Path("work/plate/render"))
+    vfx("stage", "comp", shot)
+    tcl, nodes = nuke_nodes()
     kinds = [kind for kind, _ in nodes]
     assert kinds.count("Read") == 2 and kinds.count("Cryptomatte") == 1
     by_name = {knobs.get("name", "root"): knobs for _, knobs in nodes}
@@ -213,3 +221,25 @@ def test_the_blender_script_is_python_and_holds_the_passes(shot: Path, vfx) -> N
     exec(literal, names)
     assert [sequence["name"] for sequence in names["HANDOFF"]["sequences"]] == [
         "plate", "plate_crypto"]
+
+
+def test_a_moving_camera_moves_in_the_scripts(shot: Path, vfx) -> None:
+    render = Path("work/plate/render")
+    for number, path in enumerate(sorted(render.glob("plate.*.exr"))):
+        channels, header = read_exr(path)
+        to_camera = np.array(header["worldToCamera"])
+        to_camera[3, 0] -= 0.01 * number                 # it goes to its right
+        header["worldToCamera"] = to_camera
+        OpenEXR.File(dict(header), channels).write(str(path))
+    (render / "manifest.json").unlink()
+    assert vfx("stage", "comp", shot).exit_code == 0
+    tcl, nodes = nuke_nodes()
+    camera = next(knobs for kind, knobs in nodes if kind == "Camera2")
+    rows = [tcl.splitlist(row) for row in tcl.splitlist(camera["matrix"])]
+    curve = tcl.splitlist(rows[0][3])
+    assert (curve[0], *curve[1::2]) == ("curve", "x1001", "x1002", "x1003")
+    np.testing.assert_allclose([float(value) for value in curve[2::2]], [0.0, 0.01, 0.02],
+                               atol=1e-7)
+    assert float(rows[3][3]) == 1.0 and float(camera["focal"]) == 50.0
+    assert "'frame': 1003, 'world_to_camera'" in Path(
+        "work/plate/comp/plate_blender.py").read_text()
