@@ -134,12 +134,14 @@ def validate(report: Report) -> None:
     report.add("speed rises with the load", ", ".join(f"{v:.0f}" for v in speeds) + " m/s",
                "faster at the highest load than at the lowest", speeds[-1] > speeds[0])
     report.add("held, low load", f"{branches[0]} crack", "1: straight", branches[0] == 1)
+    sudden = {}
     for pace, expected in zip(SUDDEN_SPEEDS, ("1: straight", "2 or more: branched"), strict=True):
         time, length, lost = pull_suddenly(pace)
+        sudden[pace] = lost
         found, speed = count_branches(lost > plates.CRACKED), crack_speed(time, length)
         report.add(f"edges pulled at {pace:g} m/s", f"{found} crack(s), {speed:.0f} m/s",
                    f"{expected}, slower than Rayleigh waves",
                    (found == 1) == expected.startswith("1") and 0 < speed < rayleigh,
                    value=found, unit="cracks")
     report.data = {"loads": LOADS, "speeds": speeds, "branches": branches, "maps": maps,
-                   "rayleigh": rayleigh}
+                   "rayleigh": rayleigh, "sudden": sudden}

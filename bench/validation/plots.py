@@ -41,14 +41,20 @@ def draw_lammps(figure: Any, data: Data) -> None:
 
 
 def draw_notched_plate(figure: Any, data: Data) -> None:
-    """Draw crack speed over the load, and the cracks at the lowest and the highest."""
-    left, low, high = figure.subplots(1, 3, width_ratios=(1.3, 1.0, 1.0))
+    """Draw crack speed over the load; the cracks of held and of suddenly pulled plates."""
+    figure.set_size_inches(9.0, 4.0)
+    grid = figure.add_gridspec(2, 3, width_ratios=(1.3, 1.0, 1.0))
+    left = figure.add_subplot(grid[:, 0])
     left.plot(data["loads"], np.array(data["speeds"]) / data["rayleigh"], "o-", color="#0072b2")
     left.axhline(1.0, color="#d55e00", ls="--")
     left.set(xlabel="energy offered / G", ylabel="crack speed / Rayleigh speed", ylim=(0, 1.1))
-    for axes, which in ((low, 0), (high, -1)):
-        axes.imshow(data["maps"][which].T, origin="lower", cmap="magma", vmin=0, vmax=0.6)
-        axes.set(title=f"{data['loads'][which]:g} G", xticks=[], yticks=[])
+    held = [(f"held, {data['loads'][which]:g} G", data["maps"][which]) for which in (0, -1)]
+    pulled = [(f"pulled at {speed:g} m/s", lost) for speed, lost in data["sudden"].items()]
+    for row, plates in enumerate((held, pulled)):
+        for column, (title, lost) in enumerate(plates, 1):
+            axes = figure.add_subplot(grid[row, column])
+            axes.imshow(lost.T, origin="lower", cmap="magma", vmin=0, vmax=0.6)
+            axes.set(title=title, xticks=[], yticks=[])
 
 
 def draw_kalthoff(figure: Any, data: Data) -> None:
