@@ -350,6 +350,46 @@ def bench_render(case: str | None, elements: int | None, device: str, threads: i
         write_json(json_file, rows)
 
 
+@bench.command("geometry")
+@click.option("--case", "case", type=click.Choice(["serpent", "vase", "points"]),
+              help="The serpent in Voronoi cells, the vase in tetrahedra, or the Voronoi cells of "
+              "points in a box; by default all three.")
+@click.option("--elements", type=click.IntRange(min=8, max=10**8), metavar="N",
+              help="So many elements instead of the paper's; the most with --scaling.")
+@click.option("--scaling", is_flag=True, help="Measure 10^4, 10^5 and 10^6 elements instead.")
+@click.option("--peer", type=click.Choice(["voro++"]),
+              help="Run another program on the points too and compare.")
+@click.option("--device", default="cpu", show_default=True, callback=check_device_name,
+              metavar="auto|cpu|guard|cuda:N", help="Where the kernels run.")
+@click.option("--threads", callback=check_thread_count, metavar="N",
+              help="CPU threads; by default all cores.")
+@click.option("--json", "json_file", type=click.Path(path_type=Path, dir_okay=False),
+              metavar="FILE", help="Write the rows there, too.")
+@ends_in_sentences
+def bench_geometry(case: str | None, elements: int | None, scaling: bool, peer: str | None,
+                   device: str, threads: int | None, json_file: Path | None) -> None:
+    """Time the way from a mesh to elements at the sizes of levine-2014.
+
+    \b
+    Examples:
+      vfx bench geometry --case serpent
+      vfx bench geometry --case points --peer voro++ --json points.json
+      vfx bench geometry --case serpent --scaling
+    """
+    from vfx.bench.geometry import CASES, measure
+    from vfx.bench.geometry import Request as GeometryRequest
+    from vfx.bench.rows import table, write_json
+
+    if peer and case not in (None, "points"):
+        raise click.UsageError("--peer goes with --case points only")
+    rows = measure(GeometryRequest(
+        cases=(case,) if case else CASES, elements=elements, scaling=scaling, peer=peer,
+        device=device, threads=threads), click.echo)
+    click.echo("\n".join(table(rows)))
+    if json_file is not None:
+        write_json(json_file, rows)
+
+
 @bench.command("validate")
 @click.argument("names", nargs=-1, type=click.Choice(
     ["lammps", "notched-plate", "kalthoff-winkler", "energy-release", "parameters"]))
