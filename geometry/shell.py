@@ -48,9 +48,9 @@ SPREAD_SHARE = 0.981
 #: The count is met to this share, in so many trials with points that were spread a few steps.
 COUNT_TOLERANCE = 0.01
 COUNT_TRIALS = 4
-#: A trial's count that is off by more than this follows from layers that die out in thin parts,
-#: not from their spacing alone.
-COUNT_JUMP = 0.05
+#: A first trial's count that is off by more than this asks for another spacing between layers,
+#: by less for another spacing on the layers.
+COUNT_JUMP = 0.25
 #: Tetrahedra with a smaller dihedral angle are called slivers [degrees].
 SLIVER_ANGLE = 5.0
 
@@ -143,7 +143,7 @@ def _shells_of_count(
     """Find the layer spacing that gives about ``count`` tetrahedra, and the shells of it.
 
     Where walls are about as thin as a few layers, the count jumps when one more layer finds
-    room; then the spacing on the layers follows, not that between them.
+    room; what is missing then follows from the spacing on the layers, not that between them.
     """
     guess = _first_spacing(bodies, count, layers)
     bands = [fill_band(body.tree, *body.bounds, edge=guess, outside=0.0,
