@@ -127,8 +127,9 @@ def thin(device: Device, points: Points, rank: Any, distance: float) -> Points:
     is_first_round = 1
     while len(undecided):
         following = state.copy()
-        kernels.thin_points(len(undecided), len(start) - 1, is_first_round, distance, undecided, points.point,
-                            points.normal, points.layer, start, rank, state, following)
+        kernels.thin_points(
+            len(undecided), len(start) - 1, is_first_round, distance, undecided, points.point,
+            points.normal, points.layer, start, rank, state, following)
         state, is_first_round = following, 0
         undecided = undecided[state[undecided] == 0]
     return points.take(xp.flatnonzero(state == 1))
