@@ -91,6 +91,7 @@ def _depth(
     is_inside = side > 0.0
     is_inside |= distance < blur
     unknown = np.flatnonzero((side == 0.0) & ~is_inside)
-    winding = device.to_host(tree.winding(device.from_host(point[unknown])))
-    is_inside[unknown] = winding > 0.5
+    which = device.from_host(unknown)
+    is_inside[unknown] = device.to_host(
+        tree.inside(on_device[which], found[which], triangle[which]))
     return np.where(is_inside, distance, -distance), nearest, device.to_host(triangle)

@@ -12,7 +12,7 @@ of a mesh overlap, and next to edges that more than two triangles share.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,9 @@ _WIDTH = 8
 _MORTON_BITS = 20
 _NOWHERE = 1e15              # where children are that are missing
 _FAR = 1e12                  # beyond everything else
+_STRAIGHT = 0.99             # cosine above which a point is straight above a triangle
+_TOUCHING = 1e-9             # nearer to the surface the side is unclear
+_PROBES = 4096               # triangles next to which the side is tried out
 _DIPOLE_FAR = 2.0            # radii from which a group of triangles is seen as one dipole
 
 
@@ -42,6 +45,7 @@ class DistanceTree:
     corner: Any              # (t, 3, 3) float64: corners, in the order of the tree
     triangle: Any            # (t,) int32: their numbers in the mesh
     normal: Any              # (t, 3) float64: unit normals, in the order of the mesh
+    is_simple: bool = False  # whether just inside the surface is inside, and just outside outside
 
     def nearest(self, point: Any, reach: Any | None = None) -> tuple[Any, Any]:
         """Return the nearest point of the mesh (n, 3) and its triangle (n,), of device points.
@@ -73,8 +77,48 @@ class DistanceTree:
         return winding
 
 
+    def inside(self, point: Any, nearest: Any, triangle: Any) -> Any:
+        """Return whether device points (n, 3) are inside, (n,), from what is nearest to them.
+
+        A point straight above or below the nearest triangle is on the side that its normal tells,
+        unless parts of the mesh reach into each other; all others take the winding number.
+        """
+        xp = self.device.xp
+        way = point - nearest
+        height = (way * self.normal[triangle]).sum(axis=1)
+        length = xp.sqrt((way**2).sum(axis=1))
+        result = height < 0.0
+        unclear = xp.flatnonzero(xp.absolute(height) < _STRAIGHT * length + _TOUCHING)
+        if not self.is_simple:
+            unclear = xp.arange(len(point))
+        result[unclear] = self.winding(point[unclear]) > 0.5
+        return result
+
+
 def build_distance(device: Device, corner: Array) -> DistanceTree:
     """Build the tree over triangles with the corners ``corner`` (t, 3, 3) of size one or so."""
+    tree = _build_tree(device, corner)
+    return replace(tree, is_simple=_is_simple(tree, corner))
+
+
+def _is_simple(tree: DistanceTree, corner: Array) -> bool:
+    """Return whether winding numbers next to triangles (some thousands of them) are 1 and 0."""
+    step = max(1, len(corner) // _PROBES)
+    at = corner[::step]
+    area = np.cross(at[:, 1] - at[:, 0], at[:, 2] - at[:, 0])
+    size = np.linalg.norm(area, axis=1)
+    at, area, size = at[size > 1e-12], area[size > 1e-12], size[size > 1e-12]
+    away = area / size[:, None] * (0.01 * np.sqrt(size))[:, None]
+    for side, low, high in ((-1.0, 0.5, 1.5), (1.0, -0.5, 0.5)):
+        probe = tree.device.from_host(at.mean(axis=1) + side * away)
+        winding = tree.device.to_host(tree.winding(probe))
+        if not ((winding > low) & (winding < high)).all():
+            return False
+    return True
+
+
+def _build_tree(device: Device, corner: Array) -> DistanceTree:
+    """Build the tree alone."""
     order = morton_order(corner.mean(axis=1))
     sorted_corner = np.ascontiguousarray(corner[order])
     lower, upper = _round_out(sorted_corner.min(axis=1), sorted_corner.max(axis=1))

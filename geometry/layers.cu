@@ -14,9 +14,13 @@ DEVICE Cell cell_of(Vec3d p, double edge)
     return c;
 }
 
+// Cells of one block of 8 x 8 x 8 have buckets next to each other, blocks stand anywhere.
 DEVICE uint32 bucket_of(Cell c, int layer, uint32 mask)
 {
-    return hash32((uint32)layer, (uint32)c.x, (uint32)c.y, (uint32)c.z) & mask;
+    const uint32 block = hash32((uint32)layer, (uint32)(c.x >> 3), (uint32)(c.y >> 3),
+                                (uint32)(c.z >> 3));
+    const uint32 within = (uint32)((c.x & 7) * 64 + (c.y & 7) * 8 + (c.z & 7));
+    return ((block << 9) | within) & mask;
 }
 
 // Whether two points are on two sides of a wall or a gap; without a normal they are not.
@@ -38,7 +42,7 @@ KERNEL void bucket_points(
 // Decide which points stay so that no two of a layer are nearer than `edge`: the first in rank
 // among its undecided neighbours stays, the neighbours of one that stays go.
 KERNEL void thin_points(
-    int n_undecided, int n_buckets, double edge,
+    int n_undecided, int n_buckets, int is_first_round, double edge,
     const int *undecided,         // (n_undecided,)
     const double *point,          // (n, 3), in the order of the buckets
     const double *normal,         // (n, 3)
@@ -54,11 +58,13 @@ KERNEL void thin_points(
         const Vec3d up = load_vec3d(normal, i);
         const Cell own = cell_of(p, edge);
         bool goes = false, is_first = true;
-        for (int neighbor = 0; neighbor < 27; ++neighbor) {
+        // In the first round none stays yet: one of lower rank is enough to know.
+        for (int neighbor = 0; neighbor < 27 && !goes; ++neighbor) {
+            if (is_first_round && !is_first) break;
             Cell c = own;
-            c.x += neighbor % 3 - 1;
-            c.y += neighbor / 3 % 3 - 1;
-            c.z += neighbor / 9 - 1;
+            c.x += (neighbor + 1) % 3 - 1;
+            c.y += (neighbor / 3 + 1) % 3 - 1;
+            c.z += (neighbor / 9 + 1) % 3 - 1;
             const uint32 bucket = bucket_of(c, layer[i], (uint32)n_buckets - 1);
             for (int j = start[bucket]; j < start[bucket + 1]; ++j) {
                 if (j == i || layer[j] != layer[i] || state[j] == 2) continue;

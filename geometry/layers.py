@@ -124,11 +124,13 @@ def thin(device: Device, points: Points, rank: Any, distance: float) -> Points:
     rank = rank[order]
     state = xp.zeros(len(rank), xp.uint8)
     undecided = xp.arange(len(rank), dtype=xp.int32)
+    is_first_round = 1
     while len(undecided):
         following = state.copy()
-        kernels.thin_points(len(undecided), len(start) - 1, distance, undecided, points.point,
-                            points.normal, points.layer, start, rank, state, following)
-        state = following
+        kernels.thin_points(
+            len(undecided), len(start) - 1, is_first_round, distance, undecided, points.point,
+            points.normal, points.layer, start, rank, state, following)
+        state, is_first_round = following, 0
         undecided = undecided[state[undecided] == 0]
     return points.take(xp.flatnonzero(state == 1))
 
@@ -203,11 +205,11 @@ def _surface_normals(tree: DistanceTree, triangle: Any, layer: Any, kind: Any) -
 def on_layer(tree: DistanceTree, points: Points, spacing: float) -> Any:
     """Return whether each point (n,) is about as deep as its layer, and inside."""
     xp = tree.device.xp
-    nearest, _ = tree.nearest(points.point, _bound(xp, points.point, points.nearest))
+    nearest, triangle = tree.nearest(points.point, _bound(xp, points.point, points.nearest))
     depth = xp.sqrt(((points.point - nearest) ** 2).sum(axis=1))
     is_right = xp.absolute(depth - spacing * points.layer) <= _OFF_LAYER * spacing
     below = xp.flatnonzero(points.layer > 0)
-    is_right[below] &= tree.winding(points.point[below]) > 0.5
+    is_right[below] &= tree.inside(points.point[below], nearest[below], triangle[below])
     return is_right
 
 
@@ -220,7 +222,7 @@ def bucketed(device: Device, points: Points, edge: float) -> tuple[Points, Any, 
     """Sort points by buckets of cells of ``edge``; return them, the buckets' starts, the order."""
     xp = device.xp
     n = len(points.point)
-    n_buckets = 1 << max(4, (2 * n - 1).bit_length())
+    n_buckets = 1 << max(12, (2 * n - 1).bit_length())
     key = xp.empty(n, xp.int64)
     if n:
         device.module("geometry/layers.cu").bucket_points(

@@ -45,12 +45,16 @@ ACROSS = 1.12
 #: first steps of spreading when all is done; measured.
 DENSITY = 4.5
 SPREAD_SHARE = 0.981
-#: The count is met to this share, in so many trials with points that were spread a few steps.
-COUNT_TOLERANCE = 0.01
+#: Points that were spread a few steps are counted in at most so many trials, until their count is
+#: this near; the final one is made anew where it is off by more than the second share.
 COUNT_TRIALS = 4
-#: A trial's count that is off by more than this follows from layers that die out in thin parts,
-#: not from their spacing alone.
-COUNT_JUMP = 0.05
+COUNT_TOLERANCE = 0.005
+COUNT_LIMIT = 0.015
+#: A first trial's count that is off by more than this asks for another spacing between layers,
+#: by less for another spacing on the layers.
+COUNT_JUMP = 0.25
+#: A count that is off by no more than this needs no further trial when that spacing is changed.
+COUNT_STEP = 0.12
 #: Tetrahedra with a smaller dihedral angle are called slivers [degrees].
 SLIVER_ANGLE = 5.0
 
@@ -143,7 +147,7 @@ def _shells_of_count(
     """Find the layer spacing that gives about ``count`` tetrahedra, and the shells of it.
 
     Where walls are about as thin as a few layers, the count jumps when one more layer finds
-    room; then the spacing on the layers follows, not that between them.
+    room; what is missing then follows from the spacing on the layers, not that between them.
     """
     guess = _first_spacing(bodies, count, layers)
     bands = [fill_band(body.tree, *body.bounds, edge=guess, outside=0.0,
@@ -157,17 +161,20 @@ def _shells_of_count(
         found = SPREAD_SHARE / count * _count(
             [join_points(body, own, spacing, layers)
              for body, own in zip(bodies, points, strict=True)])
-        if abs(found - 1.0) <= COUNT_TOLERANCE / 2 or trial == COUNT_TRIALS - 1:
+        if abs(found - 1.0) <= COUNT_TOLERANCE:
             break
         if trial == 0 and abs(found - 1.0) > COUNT_JUMP and found > 0.0:
             factor = found * count / _predicted(bands, spacing, layers)
             spacing = _spacing_of_count(bands, count / factor, layers, guess)
             candidates = _candidates(bodies, spacing, layers, seed)
-        else:
-            across *= _narrower(found)
+            continue
+        across *= _narrower(found)
+        if abs(found - 1.0) <= COUNT_STEP or trial == COUNT_TRIALS - 1:
+            points = _choose(bodies, candidates, spacing, across, seed)
+            break
     shells = _finish(bodies, points, spacing, across, layers, progress, (0.4, 0.9))
     off = _count(shells) / count
-    if abs(off - 1.0) > COUNT_TOLERANCE:
+    if abs(off - 1.0) > COUNT_LIMIT:
         across *= _narrower(off)
         points = _choose(bodies, candidates, spacing, across, seed)
         again = _finish(bodies, points, spacing, across, layers, progress, (0.5, 0.9))

@@ -150,8 +150,8 @@ def _drop(
 
 def _is_inside(tree: DistanceTree, point: Array) -> Array:
     """Return whether points (n, 3) are inside the body."""
-    winding = tree.device.to_host(tree.winding(tree.device.from_host(point)))
-    return np.asarray(winding > 0.5)
+    at = tree.device.from_host(point)
+    return tree.device.to_host(tree.inside(at, *tree.nearest(at)))
 
 
 def _distance(tree: DistanceTree, point: Array) -> Array:
