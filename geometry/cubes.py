@@ -16,6 +16,8 @@ from vfx.geometry.mesh_files import MeshError
 from vfx.geometry.sources import surface_volume
 
 _MOST_COLUMNS = 2**31 - 1
+#: Share of the mesh's volume by which that of the cubes may be off.
+MOST_OFF = 0.5
 #: Rounds in which the spacing is adapted to a number of elements.
 _ROUNDS = 8
 
@@ -51,15 +53,21 @@ def divide_grid(
     if not len(cell):
         raise MeshError(f"has no room for a cube of {spacing:g} m; lower the spacing or ask for "
                         "more elements")
+    filled = len(cell) * spacing**3 / volume
+    if not 1.0 - MOST_OFF < filled < 1.0 + MOST_OFF:
+        raise MeshError(f"is too thin for cubes of {spacing:.4g} m, which would have "
+                        f"{100 * filled:.0f} % of its volume; lower the spacing, ask for more "
+                        "elements, or use shape = \"voronoi\", which follows the surface")
     cell -= cell.min(axis=0)
     edge = cell_edges(cell)
     progress("cubes", 1.0)
     n = len(cell)
     position = low + (cell + 0.5) * spacing
+    notes = _notes(n, spacing, filled, edge)
     return Elements(
         position=position, volume=np.full(n, spacing**3), size=np.full(n, spacing),
         length_scale=spacing, edge=edge, faces=empty_faces(),
-        notes=tuple(_notes(n, spacing, volume, edge))), cell
+        notes=tuple(notes)), cell
 
 
 def block_elements(cells: tuple[int, int, int], spacing: float) -> tuple[Elements, Array]:
@@ -105,8 +113,7 @@ def _fill(device: Device, surface: Surface, spacing: float) -> tuple[Array, Arra
     return cell, origin + spacing * lowest
 
 
-def _notes(n: int, spacing: float, volume: float, edge: Array) -> list[str]:
-    filled = n * spacing**3 / volume
+def _notes(n: int, spacing: float, filled: float, edge: Array) -> list[str]:
     graph = coo_array((np.ones(len(edge), np.int8), (edge[:, 0], edge[:, 1])), shape=(n, n))
     n_parts, part = connected_components(graph.tocsr(), directed=False)
     notes = [f"{n:,} cubes of {spacing:.4g} m fill {100 * filled:.2f} % of the mesh's volume."]

@@ -20,7 +20,8 @@ from vfx.geometry.faces import all_faces, face_normals
 from vfx.geometry.grid import build_solid as build_blocks
 from vfx.geometry.grid import grid_faces
 from vfx.geometry.mesh import inspect_only
-from vfx.geometry.sources import body_size, source_hash
+from vfx.geometry.mesh_files import RawMesh
+from vfx.geometry.sources import body_size, source_hash, surface_of, surface_volume
 
 
 def body(name="b", **settings) -> Body:
@@ -252,3 +253,56 @@ def test_the_serpent_has_half_a_million_triangles_and_the_vase_a_hollow(device):
     belly = np.abs(solid.position[:, 1] - 0.135) < 0.02
     away = np.hypot(solid.position[belly, 0], solid.position[belly, 2])
     assert away.min() > 0.07 and away.max() < 0.0905
+
+
+# ------------------------------------------------------------------ all shapes
+
+ODD = {
+    "four triangles": lambda: RawMesh(
+        0.1 * np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]),
+        np.array([[0, 2, 1], [0, 1, 3], [1, 2, 3], [0, 3, 2]]), None, None),
+    "millimetres": lambda: sphere(1e-3, rings=6),
+    "kilometres": lambda: sphere(1e3, center=(5e3, 0.0, 0.0), rings=6),
+    "hollow": lambda: joined(box(), flipped(box((0.5, 0.5, 0.5)))),
+    "several bodies": lambda: joined(*(box((0.4, 0.4, 0.4), (x, 0.0, 0.0)) for x in range(3))),
+    "touching": lambda: joined(box(), box(center=(1.0, 1.0, 0.0))),
+}
+
+
+@pytest.mark.parametrize("shape", ["grid", "tet-shell", "voronoi"])
+@pytest.mark.parametrize("name", ODD)
+def test_odd_meshes_become_right_solids_of_every_shape(tmp_path, shape, name):
+    raw = ODD[name]()
+    path = str(write_obj(tmp_path / "odd.obj", raw))
+    built = build_solid(open_device("cpu"), [body(mesh=path, shape=shape, elements=600)])
+    volume = surface_volume(surface_of(body(mesh=path, elements=600))[0])
+    tolerance = {"grid": 0.5, "tet-shell": 0.4, "voronoi": 1e-3}[shape]
+    assert built.solid.volume.sum() == pytest.approx(volume, rel=tolerance)
+    assert built.solid.n_particles == pytest.approx(600, rel=0.35)
+    assert set(built.solid.kind) == {shape}
+
+
+@pytest.mark.parametrize("shape", ["tet-shell", "voronoi"])
+def test_several_bodies_of_several_shapes_make_one_solid(device, shape):
+    turned = body("a", box=(0.1, 0.1, 0.1), shape=shape, elements=300, center=(1.0, 2.0, 3.0),
+                  rotation=(30.0, 40.0, 50.0))
+    solid = build_solid(device, [
+        body("c", cells=(3, 3, 3), spacing=0.01), turned,
+        dataclasses.replace(turned, name="d", center=(-1.0, 0.0, 0.0), seed=5)]).solid
+    faces = all_faces(solid)
+    assert np.array_equal(np.unique(faces.edge), np.arange(len(solid.edge)))
+    assert np.array_equal(faces.side[:faces.n_inner], solid.edge[faces.edge])
+    inside = solid.body == 1
+    axes = Rotation.from_euler("xyz", turned.rotation, degrees=True).as_matrix()
+    local = (solid.position[inside] - [1.0, 2.0, 3.0]) @ axes
+    assert np.abs(local).max() < 0.05
+
+
+def test_grading_is_finer_at_the_place_in_the_world(device):
+    solid = build_solid(device, [body(
+        box=(0.2, 0.2, 0.2), shape="voronoi", elements=800, center=(5.0, 0.0, 0.0),
+        rotation=(0.0, 90.0, 0.0), grading_center=(5.1, 0.0, 0.0), grading_deviation=0.05,
+        grading_finest=0.4)]).solid
+    away = np.linalg.norm(solid.position - [5.1, 0.0, 0.0], axis=1)
+    assert solid.volume[away < 0.05].mean() < 0.3 * solid.volume[away > 0.15].mean()
+    assert solid.size[away < 0.03].mean() < 0.6 * solid.size[away > 0.15].mean()
