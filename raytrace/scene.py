@@ -146,10 +146,10 @@ class Scene:
     def _pieces_around(self, eye: Array) -> Array:
         """Return number and indices of the pieces that a point is inside of, (5,) int32."""
         inside = np.zeros(1 + MAX_INSIDE, np.int32)
-        corner = self.boundary.triangle
-        if not len(corner) or ((eye < corner.min(axis=(0, 1)))
-                               | (eye > corner.max(axis=(0, 1)))).any():
+        root = self.device.to_host(self.tree.node_box[:1])[0]
+        if not ((eye >= root[:3].min(axis=1)) & (eye <= root[3:].max(axis=1))).all():
             return inside
+        corner = self.boundary.triangle
         # Along a direction that meets no edge by chance.
         direction = np.array([0.5163, 0.6271, 0.5834])
         sign = self.device.xp.empty(len(corner), self.device.xp.int32)

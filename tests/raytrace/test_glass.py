@@ -134,6 +134,21 @@ def test_beyond_the_critical_angle_all_light_is_reflected(device):
     assert ((end[:, 0] < -0.99) | (end[:, 1] < -0.99)).all()
 
 
+def test_thin_glass_reflects_but_does_not_bend(device):
+    solid, fragments = layered(1)
+    sine, samples = np.sin(np.radians(50.0)), 4096
+    direction = np.array([[sine, -np.sqrt(1 - sine**2), 0.001]])
+    look = finish_pair(kind="glass", ior=INDEX, thin=True)
+    end = end_directions(device, solid, fragments, look, -20.0 * direction, direction,
+                         samples=64, depth=60)[0]
+    level = np.abs(np.abs(end[:, 1]) - np.sqrt(1 - sine**2))
+    assert level.max() < 0.01 and np.abs(end[:, 0] - sine).max() < 0.01
+    light = traced_light(device, solid, fragments, look, -20.0 * direction, direction, half_sky(),
+                         samples=samples, depth=60)
+    r = fresnel(sine, INDEX)
+    assert light.mean() == pytest.approx(2 * r / (1 + r), abs=0.03)
+
+
 @pytest.mark.parametrize("pieces", [1, 12])
 @pytest.mark.parametrize("lighting", ["harmonic", "path"])
 def test_clear_glass_is_invisible_in_a_white_world(device, floor_plane, lighting, pieces):

@@ -8,7 +8,15 @@ import pytest
 from vfx.device import open_device
 from vfx.raytrace.camera import frame_header
 from vfx.raytrace.render import render_frame
-from vfx.raytrace.settings import Camera, Film, FloorLook, Light, Look
+from vfx.raytrace.settings import (
+    Camera,
+    Film,
+    Finish,
+    FloorLook,
+    Light,
+    Look,
+    MaterialLook,
+)
 
 WHITE = np.ones((16, 32, 3), np.float32)
 BLACK = np.zeros((16, 32, 3), np.float32)
@@ -135,7 +143,12 @@ def test_ball_is_drawn_where_it_is(device, make_solid, make_pieces, floor_plane)
     assert passes["depth.Z"][64, 64] == pytest.approx(1.7, abs=1e-3)
 
 
-def test_same_picture_from_any_number_of_threads(make_solid, make_pieces, floor_plane):
+@pytest.mark.parametrize("lighting", ["harmonic", "path"])
+@pytest.mark.parametrize("look", [
+    Look(), MaterialLook(Finish(kind="glass"), Finish(kind="glass", bump=0.3, abbe=30.0))],
+    ids=["opaque", "glass"])
+def test_same_picture_from_any_number_of_threads(make_solid, make_pieces, floor_plane, look,
+                                                 lighting):
     device = open_device("cpu")
     solid = make_solid((12, 12, 3), spacing=0.05, center=(0.0, 0.3, 0.0))
     fragments = make_pieces(solid, pieces=15, spread=0.05, turn=0.4)
@@ -144,8 +157,8 @@ def test_same_picture_from_any_number_of_threads(make_solid, make_pieces, floor_
     for threads in (1, 2):
         device.threads = threads
         pictures.append(render_frame(
-            device, solid, fragments, CAMERA, Light(), {}, floor_plane(), FloorLook(checker=0.1),
-            film(70, 50, 4), WHITE))
+            device, solid, fragments, CAMERA, Light(), {"stone": look}, floor_plane(),
+            FloorLook(texture="wood"), film(70, 50, 4, lighting=lighting), WHITE))
     device.threads = before
     for name, values in pictures[0].items():
         assert np.array_equal(values, pictures[1][name]), name
