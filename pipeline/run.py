@@ -37,7 +37,6 @@ from vfx.pipeline.quantities import as_size
 from vfx.pipeline.shot import Shot, load_shot
 from vfx.pipeline.stage_align import damaged_lineage, follow_lineage
 from vfx.pipeline.stage_comp import comp_state, make_handoff
-from vfx.pipeline.stage_sim import doomed_files
 from vfx.pipeline.stages import STAGES, Stage
 from vfx.pipeline.work import Work
 
@@ -236,18 +235,7 @@ def describe(job: Job) -> list[str]:
         if (which := [frame for frame in todo if states[frame] is state]))
     force = " --force" if job.force else ""
     return [f"{job.stage.name}: would make {_frames_text(job, todo)} ({reasons})",
-            *_removals(job), f"  {_again(job)}{force}"]
-
-
-def _removals(job: Job) -> list[str]:
-    """Return what a run of sim would remove before it makes anything."""
-    doomed = doomed_files(job)[1] if job.stage.name == "sim" else set()
-    if not doomed:
-        return []
-    folder = job.work.folder_of(job.stage)
-    return [f"  would first remove {len(doomed)} file(s) made from other settings"
-            + (" or to be made again" if job.force else "") + ":",
-            *(f"    {folder / name}" for name in sorted(doomed))]
+            f"  {_again(job)}{force}"]
 
 
 def open_device(request: Request) -> Device:

@@ -82,13 +82,10 @@ def verify(work: Work, frames: Sequence[int], report: Callable[[int, float], Non
     """Read every pixel of every file of ``frames``; return the sequences and what is wrong."""
     render = STAGE["render"]
     states = work.states(render, frames)
-    faults = {frame: f"{work.path(render, frame)}: {state.value}"
-              for frame, state in states.items() if state is not State.DONE}
+    faults: dict[int, str] = {}
     sequences = [Footage(name) for name in sequence_names(work)]
     for position, frame in enumerate(frames):
         report(frame, position / len(frames))
-        if states[frame] is State.MISSING:
-            continue
         main_hash = ""
         for sequence in sequences:
             path = work.folder_of(render) / f"{sequence.name}.{frame:04d}.exr"
@@ -99,6 +96,8 @@ def verify(work: Work, frames: Sequence[int], report: Callable[[int, float], Non
                 problem = "stale, it belongs to another rendering than the beauty"
             if problem is not None:
                 faults.setdefault(frame, f"{path}: {problem}")
+        if states[frame] is not State.DONE:
+            faults.setdefault(frame, f"{work.path(render, frame)}: {states[frame].value}")
     return sequences, dict(sorted(faults.items()))
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vfx.pipeline.cache import locked
-from vfx.pipeline.checkpoint import FILES, CheckpointPair, damaged_checkpoints
+from vfx.pipeline.checkpoint import CheckpointPair, damaged_checkpoints
 from vfx.pipeline.diagnostics import DiagnosticsTable
 from vfx.pipeline.errors import FrameFailed, ShotError
 from vfx.pipeline.frames import frames_text
@@ -38,7 +38,7 @@ def simulate(job: Job) -> None:
     busy = f"{folder}: another process is simulating this shot there; wait until it has ended"
     with locked(folder / LOCK_FILE, busy, job.stop.check if job.wait else None):
         job.work.refresh()
-        _drop_stale(job)
+        _tell_of_stale(job)
         job.frames = [frame for frame in job.shot.frames if frame <= job.frames[-1]]
         missing = job.todo()
         if missing:
@@ -51,31 +51,14 @@ def simulate(job: Job) -> None:
                              "more would start from the other checkpoint or the first frame")
 
 
-def doomed_files(job: Job) -> tuple[list[int], set[str]]:
-    """Return the frames made from other inputs, and all files that a run removes first.
-
-    Those are the stale ones, whatever frames are asked for, and, if forced, those to be remade;
-    the checkpoints go with them.
-    """
-    wanted = job.work.fingerprint(job.stage, job.shot.first_frame)
+def _tell_of_stale(job: Job) -> None:
+    """Say what becomes of frames made from other inputs: nothing is removed before it is made."""
     states = job.work.states(job.stage, job.shot.frames)
     stale = [frame for frame, state in states.items() if state is State.STALE]
-    forced = [frame for frame in states if job.force and frame <= job.frames[-1]]
-    doomed = {job.work.path(job.stage, frame).name for frame in (*stale, *forced)}
-    doomed |= {name for name, entry in job.work.manifest(job.stage).files.items()
-               if entry.fingerprint != wanted}
-    folder = job.work.folder_of(job.stage)
-    return stale, {name for name in doomed | set(FILES if doomed else ())
-                   if (folder / name).exists()}
-
-
-def _drop_stale(job: Job) -> None:
-    """Remove frames and checkpoints made from other inputs; if forced, those to be remade too."""
-    stale, doomed = doomed_files(job)
-    if stale and not job.force:
-        job.progress.say(f"sim: removing {frames_text(stale)}, made from other settings")
-    if doomed:
-        job.work.forget(job.stage, doomed)
+    if stale:
+        verb = "is" if len(stale) == 1 else "are"
+        job.progress.say(f"sim: {frames_text(stale)}, made from other settings, {verb} kept until "
+                         "made anew")
 
 
 class _Run:
@@ -137,7 +120,8 @@ class _Run:
                                        "see its origin, length and points")
         except ValueError as error:
             raise ShotError(f"{shot.path}: {error}") from None
-        checkpoint = self._checkpoints.newest(until=shot.step_of(min(self._missing)))
+        checkpoint = self._checkpoints.newest(
+            until=-1 if self._job.force else shot.step_of(min(self._missing)))
         for path in self._checkpoints.damaged:
             self._job.progress.say(f"sim: {path} is damaged; going on without it")
         if checkpoint is None:

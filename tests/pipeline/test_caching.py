@@ -139,17 +139,15 @@ def test_dry_run_writes_nothing_and_shows_the_commands(shot_file: Path, vfx) -> 
     assert made() == {}
 
 
-def test_dry_run_lists_what_would_be_removed(shot_file: Path, vfx) -> None:
+def test_a_changed_shot_removes_nothing(shot_file: Path, vfx) -> None:
     vfx("run", shot_file)
     shot_file.write_text(SHOT.replace("2200.0", "2300.0"))
     before = contents(Path("work"))
     result = vfx("stage", "sim", shot_file, "--dry-run", "--frames", "1001-1002")
-    shown = {line.strip() for line in result.output.splitlines()}
+    assert "sim: would make frames 1001-1002 (stale 1001-1002)" in result.output
     assert contents(Path("work")) == before
     vfx("stage", "sim", shot_file, "--frames", "1001-1002")
-    left = contents(Path("work"))
-    gone = {f"work/{name}" for name in before if name not in left}
-    assert gone and gone <= shown
+    assert set(contents(Path("work"))) >= set(before)
 
 
 @pytest.mark.parametrize("name, stage", [

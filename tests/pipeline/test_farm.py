@@ -32,11 +32,11 @@ SHOT = """\
 name = "plate"
 frames = "1001-1004"
 [time]
-steps_per_frame = 1500
+steps_per_frame = 2000
 [[bodies]]
 name = "plate"
 material = "glass"
-cells = [12, 12, 2]
+cells = [14, 14, 2]
 spacing = 2e-3
 center = [0.0, 0.07, 0.0]
 [materials.glass]
@@ -210,7 +210,8 @@ def test_two_tasks_of_one_frame_do_no_harm(shot: Path, undisturbed: dict[str, by
 
 def test_a_second_simulation_waits_if_asked(shot: Path, vfx, tmp_path: Path) -> None:
     vfx("stage", "geometry", shot, "--work", tmp_path)
-    words = [find_program(), "stage", "sim", str(shot), "--work", str(tmp_path), "--wait"]
+    words = [find_program(), "stage", "sim", str(shot), "--work", str(tmp_path), "--wait",
+             "--frames", "1002"]
     tasks = [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
              for _ in range(2)]
     outputs = [task.communicate()[0].decode() for task in tasks]
@@ -275,7 +276,7 @@ def test_slurm_requeues_a_simulation_whose_time_is_up(
 ) -> None:
     folder = shot.parent / "limited"
     ids = submit_to(cluster, shot, folder)
-    while not (folder / "sim/frame.1002.npz").exists():
+    while not (folder / "sim/frame.1001.npz").exists():
         time.sleep(0.02)
     # What Slurm sends a minute before the limit.
     cluster.run("scancel", "--signal=USR1", "--batch", ids["sim"])

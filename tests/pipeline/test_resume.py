@@ -105,18 +105,44 @@ def test_more_frames_go_on_from_the_end(shot_file: Path, vfx) -> None:
     assert frames_of(Path("parts")) == frames_of(Path("whole"))
 
 
-def test_other_settings_leave_no_frame_or_checkpoint_behind(shot_file: Path, vfx) -> None:
+def test_frames_of_other_settings_are_kept_until_made_anew(shot_file: Path, vfx) -> None:
     vfx("run", shot_file)
+    before = frames_of(Path("work/plate"))
     changed = SHOT.replace("[sim]", "[sim]\ngravity = [0, 5.0, 0]")
     shot_file.write_text(changed)
     result = vfx("stage", "sim", shot_file, "--frames", "1001-1002")
     assert result.exit_code == 0
-    assert "removing frames 1001-1006, made from other settings" in result.output
-    assert sorted(path.name for path in Path("work/plate/sim").glob("frame.*")) == [
-        "frame.1001.npz", "frame.1002.npz"]
+    assert "frames 1001-1006, made from other settings, are kept until made anew" in result.output
+    after = frames_of(Path("work/plate"))
+    assert {name for name in before if name.endswith("npz") and before[name] == after[name]} == {
+        f"frame.{frame}.npz" for frame in range(1003, 1007)}
+    assert vfx("status", shot_file).output.splitlines()[3].split() == [
+        "sim", "1001-1002", "1003-1006", "-", "-"]
     vfx("run", shot_file, "--work", "fresh")
     vfx("run", shot_file)
     assert frames_of(Path("work/plate")) == frames_of(Path("fresh"))
+
+
+def test_settings_put_back_find_their_frames_again(shot_file: Path, vfx) -> None:
+    vfx("run", shot_file)
+    before = frames_of(Path("work/plate"))
+    shot_file.write_text(SHOT.replace("[sim]", "[sim]\ngravity = [0, 5.0, 0]"))
+    vfx("stage", "sim", shot_file, "--frames", "1001-1002")
+    shot_file.write_text(SHOT)
+    MADE.clear()
+    vfx("stage", "sim", shot_file)
+    assert {frame for _, frame in MADE} == {1001, 1002}
+    assert {name: data for name, data in frames_of(Path("work/plate")).items()
+            if name.endswith("npz")} == {
+        name: data for name, data in before.items() if name.endswith("npz")}
+
+
+def test_force_begins_again_at_the_first_step(shot_file: Path, vfx) -> None:
+    vfx("run", shot_file)
+    MADE.clear()
+    result = vfx("stage", "sim", shot_file, "--force", "--frames", "1003")
+    assert result.exit_code == 0 and "going on from" not in result.output
+    assert [frame for _, frame in MADE] == [1001, 1002, 1003]
 
 
 def test_a_run_that_blows_up_says_where_and_how_to_go_on(shot_file: Path, vfx) -> None:
