@@ -185,7 +185,7 @@ def test_auto_takes_the_largest_safe_power_of_two(shot_file: Path) -> None:
     assert load_shot(write(shot_file.parent, text)).solver.timestep == 2.0**-23
 
 
-def test_the_examples_are_valid_and_commented(shot_file: Path) -> None:
+def test_the_examples_are_valid_and_commented() -> None:
     from vfx.pipeline.templates import FOLDER, list_templates
 
     assert {"glass", "glass_small"} <= set(list_templates())
