@@ -217,11 +217,14 @@ DEVICE bool cut_by_sites(Cell *cell, PointGrid g, int64 i, double *distance2, in
         // The nearest place beyond the rings where there may be sites.
         double beyond = 1e300;
         if (cx - ring > 0) beyond = minimum(beyond, site.x - (g.x + (cx - ring) / g.scale));
-        if (cx + ring < g.nx - 1) beyond = minimum(beyond, g.x + (cx + ring + 1) / g.scale - site.x);
+        if (cx + ring < g.nx - 1)
+            beyond = minimum(beyond, g.x + (cx + ring + 1) / g.scale - site.x);
         if (cy - ring > 0) beyond = minimum(beyond, site.y - (g.y + (cy - ring) / g.scale));
-        if (cy + ring < g.ny - 1) beyond = minimum(beyond, g.y + (cy + ring + 1) / g.scale - site.y);
+        if (cy + ring < g.ny - 1)
+            beyond = minimum(beyond, g.y + (cy + ring + 1) / g.scale - site.y);
         if (cz - ring > 0) beyond = minimum(beyond, site.z - (g.z + (cz - ring) / g.scale));
-        if (cz + ring < g.nz - 1) beyond = minimum(beyond, g.z + (cz + ring + 1) / g.scale - site.z);
+        if (cz + ring < g.nz - 1)
+            beyond = minimum(beyond, g.z + (cz + ring + 1) / g.scale - site.z);
         if (beyond > 1e299 || (beyond > 0.0 && beyond * beyond > 4.0 * cell->radius2)) return true;
     }
 }
