@@ -75,8 +75,9 @@ DEVICE int64 triangle_cells(
                 + slope_v * (below + 0.5 / scale - v[0]);
             const double from = steep == 0.0 ? low : maximum(low, height - half);
             const double to = steep == 0.0 ? high : minimum(high, height + half);
-            const int top = column_of(maximum(to, from) + slack, frame[3 + axis], scale, cells[axis]);
-            int w = column_of(minimum(to, from) - slack, frame[3 + axis], scale, cells[axis]);
+            const double base = frame[3 + axis];
+            const int top = column_of(maximum(to, from) + slack, base, scale, cells[axis]);
+            int w = column_of(minimum(to, from) - slack, base, scale, cells[axis]);
             for (; w <= top; ++w) {
                 int place[3];
                 place[axis] = w;
@@ -154,7 +155,8 @@ KERNEL void throw_darts(
         const uint32 x = cell[3 * i], y = cell[3 * i + 1], z = cell[3 * i + 2];
         for (int k = 0; k < 3; ++k) {
             const uint32 h = hash32(hash32(seed, level, k, 0x5bd1e995u), x, y, z);
-            dart[3 * i + k] = frame[3 + k] + step * (cell[3 * i + k] + (h + 0.5) * (1.0 / 4294967296.0));
+            const double within = (h + 0.5) * (1.0 / 4294967296.0);
+            dart[3 * i + k] = frame[3 + k] + step * (cell[3 * i + k] + within);
         }
     }
 }
@@ -229,47 +231,64 @@ KERNEL void first_darts(
     }
 }
 
-// Which cells are not wholly nearer to one sample than both sizes allow; or, with `split`, which
-// of the eight children of each cell.
+#define MOST_NEAR 48
+
+// Which of the eight children of each cell are not wholly nearer to one sample than both sizes
+// allow; without `split`, whether the cell itself is not.
 //
 // `steepest` bounds the slope of the sizes: over a cell they differ by no more than that times
-// half its diagonal.
+// half its diagonal. Of more than MOST_NEAR samples the others are left out: an open cell that
+// might be closed costs a dart, no more.
 KERNEL void cells_open(
-    int64 n, int split, double step, double steepest,
+    int n, int split, double step, double steepest,
     const double *cell_frame, const double *field, const double *frame, const int *start,
     const double *point,
-    const int *cell,              // (n, 3), or (n / 8, 3)
-    OUT uint8 *open)              // (n,)
+    const int *cell,              // (n, 3)
+    OUT uint8 *open)              // (n,), or (n, 8) of children
 {
     FOR_EACH(i, n) {
         const SizeField f = make_size_field(field);
         const PointGrid g = make_point_grid(frame, start, point);
-        const int *c = cell + 3 * (split ? i >> 3 : i);
-        const double cx = split ? 2 * c[0] + (i >> 2 & 1) : c[0];
-        const double cy = split ? 2 * c[1] + (i >> 1 & 1) : c[1];
-        const double cz = split ? 2 * c[2] + (i & 1) : c[2];
-        const Vec3d p = make_vec3d(cell_frame[3] + step * (cx + 0.5),
-                                   cell_frame[4] + step * (cy + 0.5),
-                                   cell_frame[5] + step * (cz + 0.5));
-        const double half = 0.5 * step;
-        const double size = size_at(f, p) - steepest * step * 0.8660254037844387;
-        // A sample that covers the cell is nearer to its centre by half a cell at least.
-        const GridRange r = grid_range(g, p, maximum(size - half, 0.0));
-        int is_open = 1;
-        for (int z = r.lz; z <= r.hz && is_open && size > half; ++z)
-            for (int y = r.ly; y <= r.hy && is_open; ++y) {
+        const Vec3d p = make_vec3d(cell_frame[3] + step * (cell[3 * i] + 0.5),
+                                   cell_frame[4] + step * (cell[3 * i + 1] + 0.5),
+                                   cell_frame[5] + step * (cell[3 * i + 2] + 0.5));
+        const double slack = steepest * step * 0.8660254037844387;
+        // Samples that can cover a cell, or a child, whole.
+        const double half = split ? 0.25 * step : 0.5 * step;
+        const double size = size_at(f, p) + (split ? slack : -slack);
+        const double reach = size - (split ? 0.0 : half);
+        double near[4 * MOST_NEAR];
+        int n_near = 0;
+        const GridRange r = grid_range(g, p, maximum(reach, 0.0));
+        for (int z = r.lz; z <= r.hz; ++z)
+            for (int y = r.ly; y <= r.hy; ++y) {
                 const int64 row = ((int64)z * g.ny + y) * g.nx;
                 for (int j = start[row + r.lx]; j < start[row + r.hx + 1]; ++j) {
                     const Vec3d q = load_vec3d(point, j);
-                    const Vec3d far = make_vec3d(fabs(q.x - p.x) + half, fabs(q.y - p.y) + half,
-                                                 fabs(q.z - p.z) + half);
-                    const double square = dot(far, far);
-                    if (square >= size * size) continue;
+                    const Vec3d d = q - p;
+                    if (dot(d, d) >= reach * reach || n_near == MOST_NEAR) continue;
                     const double other = size_at(f, q);
-                    if (square < other * other) { is_open = 0; break; }
+                    near[4 * n_near] = d.x;
+                    near[4 * n_near + 1] = d.y;
+                    near[4 * n_near + 2] = d.z;
+                    near[4 * n_near++ + 3] = other * other;
                 }
             }
-        open[i] = (uint8)is_open;
+        for (int child = 0; child < (split ? 8 : 1); ++child) {
+            const double cx = split ? (child >> 2 & 1 ? half : -half) : 0.0;
+            const double cy = split ? (child >> 1 & 1 ? half : -half) : 0.0;
+            const double cz = split ? (child & 1 ? half : -half) : 0.0;
+            const double own = !split ? size : size_at(f, p + make_vec3d(cx, cy, cz)) - 0.5 * slack;
+            const double own2 = own > 0.0 ? own * own : 0.0;
+            int is_open = 1;
+            for (int k = 0; k < n_near && is_open; ++k) {
+                const double x = fabs(near[4 * k] - cx) + half;
+                const double y = fabs(near[4 * k + 1] - cy) + half;
+                const double z = fabs(near[4 * k + 2] - cz) + half;
+                is_open = x * x + y * y + z * z >= minimum(own2, near[4 * k + 3]);
+            }
+            open[split ? 8 * i + child : i] = (uint8)is_open;
+        }
     }
 }
 
@@ -312,7 +331,8 @@ KERNEL void cells_crossed(
             const Vec3d c = load_vec3d(t, 2) - p;
             if (minimum(minimum(a.x, b.x), c.x) > half || maximum(maximum(a.x, b.x), c.x) < -half
                 || minimum(minimum(a.y, b.y), c.y) > half || maximum(maximum(a.y, b.y), c.y) < -half
-                || minimum(minimum(a.z, b.z), c.z) > half || maximum(maximum(a.z, b.z), c.z) < -half)
+                || minimum(minimum(a.z, b.z), c.z) > half
+                || maximum(maximum(a.z, b.z), c.z) < -half)
                 continue;
             const Vec3d u = b - a, v = c - a;
             const Vec3d normal = make_vec3d(u.y * v.z - u.z * v.y, u.z * v.x - u.x * v.z,

@@ -175,7 +175,7 @@ class Sampler:
                 cell, surface = _take(cell, surface, xp.flatnonzero(flag))
             if level < DEEPEST:
                 flag = xp.empty(8 * len(cell), xp.uint8)
-                kernels.cells_open(8 * len(cell), 1, step / 2.0, *given[:-1], cell, flag)
+                kernels.cells_open(len(cell), 1, step, *given[:-1], cell, flag)
                 which = xp.flatnonzero(flag)
                 child = xp.empty((len(which), 3), xp.int32)
                 child_surface = xp.empty(len(which), xp.uint8)

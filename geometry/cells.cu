@@ -18,6 +18,8 @@ struct Cell {
     double *x, *y, *z, *side;     // (most_vertices,)
     uint16 *a, *b, *c;            // (most_vertices,)
     uint16 *cut;                  // (2 most_vertices,): edges between what is kept and what is not
+    uint64 *leads;                // (most_planes,): planes that edges lead to from each plane, as
+                                  // bits; 0 where there are more than 64 planes
 };
 
 DEVICE void add_plane(Cell *cell, double nx, double ny, double nz, double d, int neighbor)
@@ -103,12 +105,13 @@ DEVICE void swap_vertices(Cell *cell, int v, int w)
 // Cut off what is beyond the plane n . x = d; false if the cell has no room for it.
 DEVICE bool cut_cell(Cell *cell, double nx, double ny, double nz, double d, int neighbor)
 {
-    double most = -1.0;
-    for (int v = 0; v < cell->n_vertices; ++v) {
-        cell->side[v] = cell->x[v] * nx + cell->y[v] * ny + cell->z[v] * nz - d;
-        most = maximum(most, cell->side[v]);
-    }
-    if (most <= 0.0) return true;
+    const double *x = cell->x, *y = cell->y, *z = cell->z;
+    double *side = cell->side;
+    const int n_vertices = cell->n_vertices;
+    int n_out = 0;
+    for (int v = 0; v < n_vertices; ++v) side[v] = x[v] * nx + y[v] * ny + z[v] * nz - d;
+    for (int v = 0; v < n_vertices; ++v) n_out += side[v] > 0.0;
+    if (n_out == 0) return true;
     // Bring the vertices that stay to the front.
     int kept = 0, end = cell->n_vertices;
     while (kept < end) {
@@ -116,11 +119,19 @@ DEVICE bool cut_cell(Cell *cell, double nx, double ny, double nz, double d, int 
         else swap_vertices(cell, kept, --end);
     }
     int n_cut = 0;
+    uint64 *leads = cell->leads;
+    for (int v = kept; leads && v < n_vertices; ++v)
+        leads[cell->a[v]] = leads[cell->b[v]] = leads[cell->c[v]] = 0;
+    for (int v = kept; leads && v < n_vertices; ++v) {
+        leads[cell->a[v]] |= (uint64)1 << cell->b[v];
+        leads[cell->b[v]] |= (uint64)1 << cell->c[v];
+        leads[cell->c[v]] |= (uint64)1 << cell->a[v];
+    }
     for (int v = kept; v < cell->n_vertices; ++v) {
         const int a = cell->a[v], b = cell->b[v], c = cell->c[v];
         for (int k = 0; k < 3; ++k) {
             const int from = k == 0 ? a : k == 1 ? b : c, to = k == 0 ? b : k == 1 ? c : a;
-            if (has_edge(cell, kept, to, from)) continue;
+            if (leads ? leads[to] >> from & 1 : has_edge(cell, kept, to, from)) continue;
             if (n_cut == cell->most_vertices) {
                 cell->tied = n_cut > cell->n_vertices - kept + 2;
                 return false;
@@ -217,11 +228,14 @@ DEVICE bool cut_by_sites(Cell *cell, PointGrid g, int64 i, double *distance2, in
         // The nearest place beyond the rings where there may be sites.
         double beyond = 1e300;
         if (cx - ring > 0) beyond = minimum(beyond, site.x - (g.x + (cx - ring) / g.scale));
-        if (cx + ring < g.nx - 1) beyond = minimum(beyond, g.x + (cx + ring + 1) / g.scale - site.x);
+        if (cx + ring < g.nx - 1)
+            beyond = minimum(beyond, g.x + (cx + ring + 1) / g.scale - site.x);
         if (cy - ring > 0) beyond = minimum(beyond, site.y - (g.y + (cy - ring) / g.scale));
-        if (cy + ring < g.ny - 1) beyond = minimum(beyond, g.y + (cy + ring + 1) / g.scale - site.y);
+        if (cy + ring < g.ny - 1)
+            beyond = minimum(beyond, g.y + (cy + ring + 1) / g.scale - site.y);
         if (cz - ring > 0) beyond = minimum(beyond, site.z - (g.z + (cz - ring) / g.scale));
-        if (cz + ring < g.nz - 1) beyond = minimum(beyond, g.z + (cz + ring + 1) / g.scale - site.z);
+        if (cz + ring < g.nz - 1)
+            beyond = minimum(beyond, g.z + (cz + ring + 1) / g.scale - site.z);
         if (beyond > 1e299 || (beyond > 0.0 && beyond * beyond > 4.0 * cell->radius2)) return true;
     }
 }
@@ -298,8 +312,9 @@ KERNEL void compute_cells(
         double distance2[MOST_WAITING];
         int neighbor[MOST_PLANES], waiting[MOST_WAITING];
         uint16 a[MOST_VERTICES], b[MOST_VERTICES], c[MOST_VERTICES], cut[2 * MOST_VERTICES];
+        uint64 leads[MOST_PLANES];
         Cell cell = {0, 0, MOST_PLANES, MOST_VERTICES, 0, 0.0, nx, ny, nz, d, neighbor,
-                     x, y, z, side, a, b, c, cut};
+                     x, y, z, side, a, b, c, cut, leads};
         const PointGrid g = make_point_grid(frame, start, site);
         compute_cell(&cell, g, first + k, box, reach[first + k], distance2, waiting, n_planes + k,
                      n_vertices + k, plane + MOST_PLANES * k,
@@ -331,7 +346,7 @@ KERNEL void compute_large_cells(
                      p, p + most_planes, p + 2 * most_planes, p + 3 * most_planes,
                      neighbor + (int64)most_planes * k,
                      v, v + most_vertices, v + 2 * most_vertices, v + 3 * most_vertices,
-                     t, t + most_vertices, t + 2 * most_vertices, t + 3 * most_vertices};
+                     t, t + most_vertices, t + 2 * most_vertices, t + 3 * most_vertices, 0};
         const PointGrid g = make_point_grid(frame, start, site);
         compute_cell(&cell, g, which[k], box, reach[which[k]], distance2, waiting, n_planes + k,
                      n_vertices + k, plane + (int64)most_planes * k,

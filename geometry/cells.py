@@ -63,7 +63,8 @@ def voronoi_cells(device: Device, site: Any, lower: Array, upper: Array, reach: 
     grid = _site_grid(device, site)
     box = device.from_host(np.concatenate([lower, upper]).astype(np.float64))
     given = (grid.frame, grid.start, grid.point, box, xp.ascontiguousarray(reach[grid.order]))
-    chunks = [_compute_chunk(device, first, min(CHUNK, n - first), given)
+    room = _room(device, min(CHUNK, n), MOST_PLANES, MOST_VERTICES)
+    chunks = [_compute_chunk(device, first, min(CHUNK, n - first), given, room)
               for first in range(0, n, CHUNK)]
     n_planes, n_vertices, plane, vertex_plane, position = (
         xp.concatenate(part) for part in zip(*chunks, strict=True))
@@ -93,11 +94,16 @@ def _site_grid(device: Device, site: Any) -> PointGrid:
         cell *= (SITES_A_CELL / crowd) ** (1.0 / 3.0)
 
 
-def _compute_chunk(device: Device, first: int, n: int, given: tuple[Any, ...]) -> list[Any]:
-    """Return planes and vertices a cell, and their lists, of the cells of consecutive sites."""
+def _compute_chunk(
+    device: Device, first: int, n: int, given: tuple[Any, ...], room: tuple[Any, ...]
+) -> list[Any]:
+    """Return planes and vertices a cell, and their lists, of the cells of consecutive sites.
+
+    ``room`` is for n cells at least; it may be used again.
+    """
     xp = device.xp
     kernels = device.module("geometry/cells.cu")
-    room = _room(device, n, MOST_PLANES, MOST_VERTICES)
+    room = tuple(part[:n] for part in room)
     kernels.compute_cells(n, first, *given, *room)
     _refuse_ties(room[0])
     rooms = [(xp.arange(n, dtype=xp.int32), MOST_PLANES, MOST_VERTICES, room)]

@@ -7,7 +7,7 @@ struct PointGrid {
     int nx, ny, nz;
     double x, y, z;               // lower corner
     double scale;                 // cells a unit of length
-    const int *start;             // (nx ny nz + 1,): the points of cell c are start[c] .. start[c + 1] - 1
+    const int *start;             // (nx ny nz + 1,): where the points of each cell start
     const double *point;          // (n, 3), cell by cell
 };
 

@@ -167,7 +167,8 @@ KERNEL void write_whole_faces(
         int next = -1;
         for (int64 v = first; v < end && next < 0; ++v) {
             const uint16 *t = vertex_plane + 3 * v;
-            if (t[0] == a || t[1] == a || t[2] == a) next = t[0] == a ? t[1] : t[1] == a ? t[2] : t[0];
+            if (t[0] == a || t[1] == a || t[2] == a)
+                next = t[0] == a ? t[1] : t[1] == a ? t[2] : t[0];
         }
         for (int k = 0; k < n_corners[f]; ++k) {
             for (int64 v = first; v < end; ++v) {
@@ -346,7 +347,8 @@ KERNEL void assemble_regions(
         const Vec3d normal = load_vec3d(site, plane[f]) - home;
         const double ax = fabs(normal.x), ay = fabs(normal.y), az = fabs(normal.z);
         Vec3d u = ax <= ay && ax <= az ? make_vec3d(0.0, normal.z, -normal.y)
-            : ay <= az ? make_vec3d(-normal.z, 0.0, normal.x) : make_vec3d(normal.y, -normal.x, 0.0);
+            : ay <= az ? make_vec3d(-normal.z, 0.0, normal.x)
+            : make_vec3d(normal.y, -normal.x, 0.0);
         u = u * (1.0 / norm(u));
         Vec3d v = make_vec3d(normal.y * u.z - normal.z * u.y, normal.z * u.x - normal.x * u.z,
                              normal.x * u.y - normal.y * u.x);
