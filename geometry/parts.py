@@ -9,6 +9,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from vfx.geometry.handoff import Array
+from vfx.geometry.topology import find_topology
 
 
 def solids(vertex: Array, triangle: Array) -> list[Array]:
@@ -17,11 +18,8 @@ def solids(vertex: Array, triangle: Array) -> list[Array]:
     A closed shell with a negative volume is the wall of a cavity: it belongs to the smallest body
     that it is inside of. Bodies that reach into one another are one solid.
     """
-    n = len(vertex)
-    ends = triangle[:, [0, 1, 1, 2]].reshape(-1, 2)
-    graph = coo_array((np.ones(len(ends), np.int8), (ends[:, 0], ends[:, 1])), shape=(n, n))
-    _, of_vertex = connected_components(graph.tocsr(), directed=False)
-    _, shell = np.unique(of_vertex[triangle[:, 0]], return_inverse=True)
+    # Bodies that only touch, at a vertex or along an edge, stay apart.
+    shell = find_topology(vertex, triangle).shell
     n_shells = int(shell.max()) + 1
     if n_shells == 1:
         return [np.arange(len(triangle))]
