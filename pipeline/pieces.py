@@ -98,7 +98,9 @@ class PieceReader:
 
     def name_of(self, fragment: int) -> str:
         """Return the name of a fragment, as Cryptomatte has it."""
-        return f"{self.solid.body_name[self.lineage.body[fragment]]}_{fragment}"
+        from vfx.geometry.lineage import fragment_name
+
+        return fragment_name(self.solid, self.lineage, fragment)
 
     def pieces(self, frame: int) -> list[Piece]:
         """Return the pieces of a frame, by ascending id."""

@@ -90,12 +90,19 @@ class Work:
 
     def record(self, stage: Stage, path: Path, fingerprint: str, published: Published,
                device: str) -> None:
-        """Enter a file that was just published into the stage's manifest."""
+        """Enter a file that was just published into the stage's manifest.
+
+        If another task has published the same result since, on a device whose bytes may differ,
+        the file is that task's, and so is the entry.
+        """
         entry = Entry(fingerprint, published, device)
+
+        def enter(files: dict[str, Entry]) -> None:
+            if is_intact(path, published):
+                files[path.name] = entry
+
         self._manifests[stage.name] = update_manifest(
-            self.folder_of(stage), stage.name, stage.version,
-            lambda files: files.__setitem__(path.name, entry))
-        self._intact[path] = (_stamp(path), published.hash)
+            self.folder_of(stage), stage.name, stage.version, enter)
         self._listing.pop(stage.name, None)
         self._history.clear()
 

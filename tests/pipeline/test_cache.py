@@ -25,7 +25,10 @@ from vfx.pipeline.cache import (
     write_npz,
 )
 from vfx.pipeline.errors import DamagedFile, MissingInput, StorageError
-from vfx.pipeline.manifest import Entry, Published, read_manifest, update_manifest
+from vfx.pipeline.manifest import Entry, Published, State, read_manifest, update_manifest
+from vfx.pipeline.shot import load_shot
+from vfx.pipeline.stages import STAGE
+from vfx.pipeline.work import Work
 
 SLOW_WRITER = """
 import sys, time
@@ -158,3 +161,19 @@ def test_a_damaged_manifest_lists_nothing(tmp_path: Path, text: str) -> None:
     entry = Entry("f", Published("h", 3), "cpu")
     update_manifest(tmp_path, "sim", 1, lambda files: files.__setitem__("a", entry))
     assert read_manifest(tmp_path, "sim", 1).files == {"a": entry}
+
+
+def test_the_entry_of_a_file_that_two_wrote_is_that_of_the_last(shot_file: Path, vfx) -> None:
+    """Two tasks of one frame, on devices whose bytes differ, that list their files out of turn."""
+    vfx("run", shot_file)
+    work = Work(load_shot(shot_file), Path("work/plate"))
+    render = STAGE["render"]
+    path = work.path(render, 1002)
+    fingerprint = str(work.fingerprint(render, 1002))
+    first, second = path.read_bytes(), path.read_bytes() + b"other"
+    listed = [publish_bytes(path, data) for data in (first, second)]
+    for published, device in reversed(list(zip(listed, ("a", "b"), strict=True))):
+        work.record(render, path, fingerprint, published, device)
+    work.refresh()
+    assert work.manifest(render).files[path.name].device == "b"
+    assert work.state(render, 1002) is State.DONE

@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 
 from vfx.geometry.faces import all_faces
 from vfx.geometry.handoff import FragmentsFrame, Lineage, Solid
+from vfx.geometry.lineage import fragment_name
 from vfx.pipeline import export_vdb
 from vfx.pipeline.cli import main
 from vfx.pipeline.pieces import PieceMesh, piece_meshes
@@ -129,7 +130,7 @@ def test_usd_has_the_points_of_the_align_cache(shot: Path, words: list[object]) 
     for frame, fragments in frames.items():
         row_of = {int(number): row for row, number in enumerate(fragments.id)}
         for name, number, world in _world_points(stage, frame, bool(words)):
-            assert name == f"{solid.body_name[lineage.body[number]]}_{number}"
+            assert name == fragment_name(solid, lineage, number)
             seen.add(number)
             particle = int(np.flatnonzero(frames[1005].fragment == number)[0])
             row = row_of[int(fragments.fragment[particle])]
@@ -188,7 +189,7 @@ def test_usd_pieces_say_what_they_are(shot: Path) -> None:
         assert primvar("vfx:birth_frame").Get() == lineage.birth_frame[number]
         parent = int(lineage.parent[number])
         assert primvar("vfx:parent").Get() == (
-            f"{solid.body_name[lineage.body[parent]]}_{parent}" if parent >= 0 else "")
+            fragment_name(solid, lineage, parent) if parent >= 0 else "")
         assert primvar("vfx:mass").Get() == pytest.approx(float(last.mass[row]), rel=1e-12)
         np.testing.assert_allclose(primvar("vfx:velocity").Get(1005), last.velocity[row],
                                    rtol=1e-5, atol=1e-6)
@@ -313,7 +314,7 @@ def test_obj_has_an_object_a_piece_where_it_is(shot: Path) -> None:
         lines = (folder / f"plate.{frame}.obj").read_text().splitlines()
         fragments = frames[frame]
         assert [line[2:] for line in lines if line.startswith("o ")] == [
-            f"{solid.body_name[lineage.body[number]]}_{number}" for number in fragments.id]
+            fragment_name(solid, lineage, int(number)) for number in fragments.id]
         points = np.array([line.split()[1:] for line in lines if line.startswith("v ")], float)
         meshes = piece_meshes(all_faces(solid), fragments.fragment)
         expected = np.concatenate([
