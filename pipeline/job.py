@@ -48,8 +48,8 @@ class Job:
         states = self.work.states(self.stage, self.frames)
         damaged = [frame for frame, state in states.items() if state is State.DAMAGED]
         for frame in damaged:
-            self.progress.say(f"{self.stage.name}: {self.work.path(self.stage, frame)} is damaged "
-                              "and will be made again")
+            self.progress.say(f"{self.stage.name}: {self.work.unfit_path(self.stage, frame)} is "
+                              "damaged and will be made again")
         return [frame for frame, state in states.items()
                 if self.force or state is not State.DONE]
 

@@ -82,7 +82,7 @@ def verify(work: Work, frames: Sequence[int], report: Callable[[int, float], Non
     """Read every pixel of every file of ``frames``; return the sequences and what is wrong."""
     render = STAGE["render"]
     states = work.states(render, frames)
-    faults = {frame: f"{work.path(render, frame)}: {state.value}"
+    faults = {frame: f"{work.unfit_path(render, frame)}: {state.value}"
               for frame, state in states.items() if state is not State.DONE}
     sequences = [Footage(name) for name in sequence_names(work)]
     for position, frame in enumerate(frames):

@@ -75,7 +75,21 @@ class Work:
         return hashlib.blake2b(text.encode(), digest_size=20).hexdigest()
 
     def state(self, stage: Stage, frame: int) -> State:
-        """Return the state of one result; read the whole file once in this object's life."""
+        """Return the state of one result, with the file beside it if it has to have one.
+
+        Files are read whole once in this object's life.
+        """
+        own = self._own_state(stage, frame)
+        return self._state_beside(stage, frame) if own is State.DONE else own
+
+    def unfit_path(self, stage: Stage, frame: int) -> Path:
+        """Return the file that makes a result be as it is: its own or the one beside it."""
+        name = stage.beside(self.shot, frame) if stage.beside is not None else None
+        if name is None or self._own_state(stage, frame) is not State.DONE:
+            return self.path(stage, frame)
+        return self.folder_of(stage) / name
+
+    def _own_state(self, stage: Stage, frame: int) -> State:
         path = self.path(stage, frame)
         if not self._is_there(stage, path):
             return State.MISSING
@@ -84,12 +98,10 @@ class Work:
             return State.STALE
         entry = self._entry(stage, path, wanted)
         if entry is not None:
-            if not self._is_intact(path, entry):
-                return State.DAMAGED
-            return self._state_beside(stage, frame, wanted)
+            return State.DONE if self._is_intact(path, entry) else State.DAMAGED
         return State.DAMAGED if self._carried_fingerprint(stage, path) is None else State.STALE
 
-    def _state_beside(self, stage: Stage, frame: int, wanted: str) -> State:
+    def _state_beside(self, stage: Stage, frame: int) -> State:
         """Return the state of the file beside a good result, DONE where there is none to be."""
         name = stage.beside(self.shot, frame) if stage.beside is not None else None
         if name is None:
@@ -97,7 +109,7 @@ class Work:
         path = self.folder_of(stage) / name
         if not self._is_there(stage, path):
             return State.MISSING
-        entry = self._entry(stage, path, wanted)
+        entry = self._entry(stage, path, str(self.fingerprint(stage, frame)))
         if entry is None:
             carried = self._carried_fingerprint(stage, path)
             return State.DAMAGED if carried is None else State.STALE

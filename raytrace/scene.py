@@ -48,9 +48,9 @@ class Rays:
 
     pixel: Any            # (n,) int32: number for its randomness; -1: it counts for nothing
     sample: Any           # (n,) int32
-    index: Any            # (n,) int32: where what it brings back belongs, or -1
     origin: Any           # (n, 3) float32 [m], relative to the scene's origin
     direction: Any        # (n, 3) float32, unit
+    index: Any = None     # (n,) int32: where what it brings back belongs, or -1; else ``pixel``
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,8 @@ class Scene:
         material row, triangle).
         """
         self.device.module("raytrace/integrate.cu").describe(
-            len(rays.index), *self._numbers, *self._geometry, rays.index, rays.origin,
+            len(rays.pixel), *self._numbers, *self._geometry,
+            rays.pixel if rays.index is None else rays.index, rays.origin,
             rays.direction, *(hits or self.first_hits(rays)), passes["distance"],
             passes["normal"], passes["position"], passes["albedo"], passes["identity"])
 

@@ -245,6 +245,7 @@ exposure = 0.0
 [render]
 resolution = [8, 6]
 samples = 1
+passes = ["beauty"]
 """
 
 
