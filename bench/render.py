@@ -210,16 +210,15 @@ def make_scene(device: Device, subject: Subject, around: Surroundings, sky: Sky,
 def camera_rays(device: Device, scene: Scene, film: Film, view: View) -> Rays:
     """Return one ray through every pixel, all at once."""
     maker = CameraRays(device, view, film, origin=scene.origin, index_mask=scene.index_mask)
-    width, height = film.resolution
-    return maker.centers(np.arange(-(-width // 8) * -(-height // 8), dtype=np.int32))
+    return maker.centers(np.arange(maker.window.n_tiles, dtype=np.int32))
 
 
 def trace_frame(device: Device, scene: Scene, film: Film, view: View) -> None:
     """Trace a whole picture and throw it away."""
     maker = CameraRays(device, view, film, origin=scene.origin, index_mask=scene.index_mask)
-    width, height = film.resolution
-    sums = FilmSums(device, width, height)
-    for tiles, first, count in tile_chunks(width, height, film.samples):
+    sums = FilmSums(device, maker.window)
+    every = np.arange(maker.window.n_tiles, dtype=np.int32)
+    for tiles, first, count in tile_chunks(every, 0, film.samples):
         rays = maker.samples(tiles, first, count)
         sums.add(rays, scene.integrate(rays), len(tiles), count)
     device.synchronize()

@@ -21,7 +21,7 @@ class Rule:
     """What a value must satisfy, and how a person is told of it.
 
     ``above`` is exclusive, ``at_least`` and ``at_most`` are inclusive; for vectors they
-    hold for every component. ``choices`` lists the allowed words.
+    hold for every component. ``choices`` lists the allowed words, of a list of them as well.
     """
 
     doc: str
@@ -33,8 +33,10 @@ class Rule:
 
     def complaint(self, value: Any) -> str | None:
         """Return what is wrong with ``value``, or None; its type is already right."""
-        if self.choices and value not in self.choices:
-            return f"must be one of {', '.join(self.choices)}"
+        words = value if isinstance(value, tuple) else (value,)
+        if self.choices and not set(words) <= set(self.choices):
+            each = "each " if isinstance(value, tuple) else ""
+            return f"must {each}be one of {', '.join(self.choices)}"
         for number in _numbers(value):
             if number != number or number in (float("inf"), float("-inf")):
                 return "must be a finite number"

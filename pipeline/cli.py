@@ -18,6 +18,7 @@ from vfx.pipeline.cli_options import (
     ends_in_sentences,
     run_options,
 )
+from vfx.pipeline.cli_preview import add_preview_command
 from vfx.pipeline.errors import PipelineError
 from vfx.pipeline.frames import frames_text
 from vfx.pipeline.progress import Progress, StopSignals
@@ -451,3 +452,4 @@ def _run(stages: list[Stage], request: Request, dry_run: bool, *, review: bool =
 
 
 add_handoff_commands(main)
+add_preview_command(main)

@@ -15,6 +15,7 @@ from vfx.pipeline.errors import DamagedFile, FrameFailed, MissingInput
 from vfx.pipeline.frames import format_frames
 from vfx.pipeline.manifest import State
 from vfx.pipeline.progress import Progress, StopSignals
+from vfx.pipeline.stage_render import with_near_frames
 from vfx.pipeline.stages import STAGE, STAGES, Stage
 from vfx.pipeline.work import Work
 
@@ -47,8 +48,8 @@ class Job:
         states = self.work.states(self.stage, self.frames)
         damaged = [frame for frame, state in states.items() if state is State.DAMAGED]
         for frame in damaged:
-            self.progress.say(f"{self.stage.name}: {self.work.path(self.stage, frame)} is damaged "
-                              "and will be made again")
+            self.progress.say(f"{self.stage.name}: {self.work.unfit_path(self.stage, frame)} is "
+                              "damaged and will be made again")
         return [frame for frame, state in states.items()
                 if self.force or state is not State.DONE]
 
@@ -70,12 +71,12 @@ class Job:
         self.record(frame, published)
         return published
 
-    def record(self, frame: int, published: Published) -> None:
-        """Enter the file of a frame into the manifest."""
+    def record(self, frame: int, published: Published, path: Path | None = None) -> None:
+        """Enter the file of a frame, or another ``path`` that belongs to it, into the manifest."""
         fingerprint = self.work.fingerprint(self.stage, frame)
         assert fingerprint is not None, "the inputs were checked before the stage began"
-        self.work.record(self.stage, self.work.path(self.stage, frame), fingerprint, published,
-                         self.device.description)
+        self.work.record(self.stage, path or self.work.path(self.stage, frame), fingerprint,
+                         published, self.device.description)
 
     def command(self, stage: Stage | None = None, frames: Iterable[int] = ()) -> str:
         """Return the command that runs a stage (by default this one) for some frames."""
@@ -91,9 +92,11 @@ class Job:
             if not stage.is_per_frame:
                 frames = [self.shot.first_frame]
             elif stage.name == "sim":
-                frames = [frame for frame in self.shot.frames if frame <= self.frames[-1]]
+                last = (with_near_frames(self.shot, self.frames) if self.stage.name == "render"
+                        else self.frames)[-1]
+                frames = [frame for frame in self.shot.frames if frame <= last]
             else:
-                frames = self.frames
+                frames = with_near_frames(self.shot, self.frames)
             bad: dict[State, list[int]] = {}
             for frame, state in self.work.states(stage, frames).items():
                 if state is not State.DONE:

@@ -20,8 +20,8 @@ _SOLID_BYTES = 80            # of a particle in geometry/solid.npz, its three ed
 _FACES_BYTES = 700           # of one that stores its faces
 _FRAME_BYTES = 64            # of a particle in a frame of sim; in one of align it is less
 _CHECKPOINT_BYTES = 512      # of a particle in both checkpoints
-_PIXEL_BYTES = 24            # of a pixel in a frame: all channels, compressed, with a margin
-_RENDER_BYTES = 192          # of a pixel in memory while its frame is rendered
+_PIXEL_BYTES = 48            # of a pixel in a frame: all channels, compressed, with a margin
+_RENDER_BYTES = 640          # of a pixel in memory while its frame is rendered
 
 
 def check_geometry(shot: Shot, available: int) -> int:
@@ -135,7 +135,7 @@ def safe_timestep(shot: Shot) -> float:
 
 def check_film(shot: Shot, available: int) -> None:
     """Refuse pictures that do not fit into the memory."""
-    width, height = shot.film.resolution
+    width, height = _rendered_size(shot)
     needed = width * height * _RENDER_BYTES
     if needed > available:
         raise MissingInput(f"{shot.path}: render.resolution: found {width} x {height}, which needs "
@@ -143,10 +143,31 @@ def check_film(shot: Shot, available: int) -> None:
                            "available; lower it")
 
 
+def check_denoising(shot: Shot) -> None:
+    """Refuse a shot that wants a denoiser where there is none."""
+    if not shot.film.denoise:
+        return
+    from vfx.raytrace.denoise import check_denoiser
+
+    try:
+        check_denoiser()
+    except ModuleNotFoundError as error:
+        raise MissingInput(f"{shot.path}: {error}") from None
+
+
+def _rendered_size(shot: Shot) -> tuple[int, int]:
+    """Return width and height of what is rendered: with the overscan, or cropped [pixels]."""
+    film = shot.film
+    if film.crop:
+        return film.crop[2], film.crop[3]
+    width, height = film.resolution
+    return width + 2 * film.overscan, height + 2 * film.overscan
+
+
 def disk_needs(shot: Shot, stage_name: str, n_frames: int) -> int:
     """Return about how many bytes a stage writes for ``n_frames`` frames."""
-    width, height = shot.film.resolution
     if stage_name == "render":
+        width, height = _rendered_size(shot)
         return n_frames * width * height * _PIXEL_BYTES
     particles = shot.n_particles
     has_faces = any(body.shape != "grid" for body in shot.bodies)

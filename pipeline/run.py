@@ -23,6 +23,7 @@ from vfx.pipeline.frames import format_frames, frames_text, select_frames
 from vfx.pipeline.job import Job, default_work_folder
 from vfx.pipeline.manifest import State
 from vfx.pipeline.physics import (
+    check_denoising,
     check_film,
     check_floor,
     check_folder,
@@ -37,6 +38,7 @@ from vfx.pipeline.quantities import as_size
 from vfx.pipeline.shot import Shot, load_shot
 from vfx.pipeline.stage_align import damaged_lineage, follow_lineage
 from vfx.pipeline.stage_comp import comp_state, make_handoff
+from vfx.pipeline.stage_render import with_near_frames
 from vfx.pipeline.stages import STAGES, Stage
 from vfx.pipeline.work import Work
 
@@ -108,8 +110,12 @@ def prepare(request: Request, stages: Sequence[Stage], progress: Progress,
     frames = requested_frames(request, shot)
     device = open_device(request)
     _check_inputs(work, stages, device)
-    jobs = [Job(stage, work, device, list(frames), request.force, progress, stop,
-                request.arguments(), request.wait) for stage in stages]
+    # A picture takes the pieces of the frames beside it, too.
+    wide = (with_near_frames(shot, frames)
+            if any(stage.name == "render" for stage in stages) else frames)
+    jobs = [Job(stage, work, device, list(frames if stage.name == "render" else wide),
+                request.force, progress, stop, request.arguments(), request.wait)
+            for stage in stages]
     check_folder(work.folder, sum(
         disk_needs(shot, job.stage.name, _count_missing(job)) for job in jobs
         if _count_missing(job)))
@@ -268,6 +274,8 @@ def _check_inputs(work: Work, stages: Sequence[Stage], device: Device) -> None:
         check_film(shot, device.memory()[0])
         work.environment()
         work.texture()
+        work.camera()
+        check_denoising(shot)
 
 
 def _covered(job: Job) -> list[int]:

@@ -27,6 +27,7 @@ from vfx.raytrace.materials import finish_tables
 from vfx.raytrace.settings import (
     AreaLight,
     Camera,
+    CameraKey,
     Film,
     Finish,
     FloorLook,
@@ -93,6 +94,7 @@ class Shot:
     looks: dict[str, Look | MaterialLook]
     bodies: tuple[Body, ...]
     camera: Camera
+    camera_keys: tuple[CameraKey, ...]
     light: Light
     area_lights: tuple[AreaLight, ...]
     floor_look: FloorLook
@@ -127,6 +129,7 @@ SECTIONS: Mapping[str, type[Any]] = {
 LISTS: Mapping[str, type[Any]] = {
     "bodies": Body, "projectiles": Projectile, "colliders": Collider,
     "regions": Region, "weakening": Weakening, "cracks": Crack, "area_lights": AreaLight,
+    "camera_keys": CameraKey,
 }
 
 
@@ -151,6 +154,7 @@ def load_shot(path: Path) -> Shot:
     _check_bodies(lists["bodies"], document, materials, complaints)
     _check_directions(read["camera"], read["light"], lists["area_lights"], complaints)
     _check_controls(lists, complaints)
+    _check_picture(read["camera"], lists["camera_keys"], read["render"], complaints)
     if complaints.lines:
         raise ShotError("\n".join(f"{path}: {line}" for line in complaints.lines))
 
@@ -161,7 +165,8 @@ def load_shot(path: Path) -> Shot:
         projectiles=lists["projectiles"], colliders=lists["colliders"],
         regions=lists["regions"], weakening=lists["weakening"], cracks=lists["cracks"],
         materials=materials, looks=looks, bodies=lists["bodies"],
-        camera=read["camera"], light=read["light"], area_lights=lists["area_lights"],
+        camera=read["camera"], camera_keys=lists["camera_keys"], light=read["light"],
+        area_lights=lists["area_lights"],
         floor_look=read["floor_look"], film=read["render"])
     if auto_timestep:
         shot = _with_auto_timestep(shot)
@@ -363,6 +368,15 @@ def _with_mesh_paths(bodies: tuple[Body, ...], path: Path) -> tuple[Body, ...]:
         if body.mesh and not body.mesh.startswith(ASSET) else body for body in bodies)
 
 
+def check_view(camera: Camera, shot: Shot, frame: int) -> None:
+    """Refuse a camera on its way that looks nowhere or along its up direction."""
+    view = np.subtract(camera.target, camera.position)
+    across = np.linalg.norm(np.cross(view, camera.up))
+    if across <= 1e-6 * np.linalg.norm(view) * np.linalg.norm(camera.up):
+        raise ShotError(f"{shot.path}: camera_keys: at frame {frame} the camera stands at its "
+                        f"target or looks along its up direction {list(camera.up)}; move a key")
+
+
 def _check_directions(
     camera: Camera | None, light: Light | None, area_lights: tuple[AreaLight, ...],
     complaints: Complaints,
@@ -384,6 +398,23 @@ def _check_directions(
     if light is not None and math.hypot(*light.key_direction) < SHORTEST_DIRECTION:
         complaints.add("light.key_direction", f"found {list(light.key_direction)}, which is zero "
                                               "or too short; give the direction toward the light")
+
+
+def _check_picture(camera: Camera | None, keys: tuple[CameraKey, ...], film: Film | None,
+                   complaints: Complaints) -> None:
+    """Note what is wrong with the camera's keys and the film taken as wholes."""
+    for i, key in enumerate(keys):
+        for name, message in key.complaints():
+            complaints.add(f"camera_keys[{i + 1}].{name}", message)
+        if i and key.frame <= keys[i - 1].frame:
+            complaints.add(f"camera_keys[{i + 1}].frame",
+                           f"found {key.frame:g}, which stands after {keys[i - 1].frame:g}; frames "
+                           "must rise from key to key")
+    if keys and camera is not None and camera.usd:
+        complaints.add("camera_keys", "stand beside camera.usd, which moves the camera already; "
+                                      "keep one of them")
+    for name, message in film.complaints() if film is not None else ():
+        complaints.add(f"render.{name}", message)
 
 
 def _check_controls(lists: Mapping[str, tuple[Any, ...]], complaints: Complaints) -> None:

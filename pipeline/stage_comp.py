@@ -97,7 +97,7 @@ def verify(work: Work, frames: Sequence[int], report: Callable[[int, float], Non
             if problem is not None:
                 faults.setdefault(frame, f"{path}: {problem}")
         if states[frame] is not State.DONE:
-            faults.setdefault(frame, f"{work.path(render, frame)}: {states[frame].value}")
+            faults.setdefault(frame, f"{work.unfit_path(render, frame)}: {states[frame].value}")
     return sequences, dict(sorted(faults.items()))
 
 

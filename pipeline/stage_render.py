@@ -1,23 +1,27 @@
 """Stage render: pieces, camera and light to OpenEXR frames.
 
 Each frame carries the fingerprint of what it was made from in its header, under
-``vfx/configHash``: a frame tells by itself whether it is up to date.
+``vfx/configHash``: a frame tells by itself whether it is up to date. Its Cryptomattes are a
+sequence of their own, ``<shot>_crypto.NNNN.exr``, without colour attributes: programs that found
+some would convert the ids as if they were colours.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vfx.pipeline.cache import publish
 from vfx.pipeline.errors import DamagedFile, PipelineError
 
 if TYPE_CHECKING:
-    from vfx.geometry.handoff import Faces, Solid
+    from vfx.geometry.handoff import Faces, FragmentsFrame, Solid
     from vfx.pipeline.cache import Published
     from vfx.pipeline.job import Job
+    from vfx.pipeline.shot import Shot
 
 CONFIG_HASH = "vfx/configHash"
+_COLOR_ATTRIBUTES = ("chromaticities", "colorInteropID")
 
 
 def render_frames(job: Job) -> None:
@@ -57,27 +61,71 @@ def read_config_hash(path: Path) -> str:
     return str(header.get(CONFIG_HASH, ""))
 
 
+def near_frames(shot: Shot, frame: int) -> list[int]:
+    """Return the frames beside one whose pieces its picture takes: for vectors and blur."""
+    near = []
+    is_blurred = shot.camera.shutter_angle > 0.0
+    if is_blurred and shot.camera.shutter == "centred" and frame > shot.first_frame:
+        near.append(frame - 1)
+    if (is_blurred or "forward" in shot.film.passes) and frame < shot.last_frame:
+        near.append(frame + 1)
+    return near
+
+
+def with_near_frames(shot: Shot, frames: list[int]) -> list[int]:
+    """Return frames and those beside them that rendering them takes, ascending."""
+    return sorted({*frames, *(near for frame in frames for near in near_frames(shot, frame))})
+
+
+def matte_name(shot: Shot, frame: int) -> str | None:
+    """Return the file name of a frame's Cryptomattes, None where it has none."""
+    return f"{shot.name}_crypto.{frame:04d}.exr" if "cryptomatte" in shot.film.passes else None
+
+
 def _render(
     job: Job, solid: Solid, faces: Faces, frame: int, start: float, share: float
 ) -> Published:
-    from vfx.geometry.handoff import FragmentsFrame
     from vfx.raytrace.camera import frame_header
     from vfx.raytrace.exr import write_exr
-    from vfx.raytrace.render import render_frame
+    from vfx.raytrace.render import render_picture
 
     def report(fraction: float) -> None:
         job.stop.check()
         job.progress.update(frame, start + share * fraction)
 
     shot = job.shot
-    fragments = FragmentsFrame.from_arrays(job.read("align", frame))
-    channels = render_frame(
-        job.device, solid, fragments, shot.camera, shot.light, shot.looks, shot.floor,
+    path = job.work.camera()
+    picture = render_picture(
+        job.device, solid, _fragments(job, frame), path, shot.light, shot.looks, shot.floor,
         shot.floor_look, shot.film, job.work.environment(), progress=report, faces=faces,
-        area_lights=shot.area_lights, texture=job.work.texture())
-    header = frame_header(shot.camera, shot.film, shot.fps, frame)
+        area_lights=shot.area_lights, texture=job.work.texture(), near=_near(job, frame))
+    header: dict[str, Any] = frame_header(path(frame), shot.film, shot.fps, frame)
     header[CONFIG_HASH] = job.work.fingerprint(job.stage, frame)
     header["vfx/shot"] = shot.name
     header["vfx/device"] = job.device.description
+    if (name := matte_name(shot, frame)) is not None:
+        matte_header = {key: value for key, value in header.items()
+                        if key not in _COLOR_ATTRIBUTES} | picture.matte_header
+        # First, so that a frame that is there has its mattes.
+        beside = job.work.folder_of(job.stage) / name
+        job.record(frame, publish(beside, lambda temporary: write_exr(
+            temporary, picture.matte_channels, matte_header, exact=True)), beside)
+    header["vfx/samples"] = picture.samples
     return publish(job.work.path(job.stage, frame),
-                   lambda temporary: write_exr(temporary, channels, header))
+                   lambda temporary: write_exr(temporary, picture.channels, header))
+
+
+def _near(job: Job, frame: int) -> Any:
+    """Return the frames beside one, as far as its picture takes them."""
+    from vfx.raytrace.motion import Neighbors
+
+    shot = job.shot
+    read = {near: _fragments(job, near) for near in near_frames(shot, frame)}
+    return Neighbors(read.get(frame - 1), read.get(frame + 1),
+                     shot.steps_per_frame * shot.solver.timestep)
+
+
+def _fragments(job: Job, frame: int) -> FragmentsFrame:
+    from vfx.geometry.handoff import FragmentsFrame
+
+    return FragmentsFrame.from_arrays(job.read("align", frame))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from vfx.pipeline.cache import read_fingerprint
 from vfx.pipeline.stage_align import align_fragments
 from vfx.pipeline.stage_geometry import build_geometry
-from vfx.pipeline.stage_render import read_config_hash, render_frames
+from vfx.pipeline.stage_render import matte_name, read_config_hash, render_frames
 from vfx.pipeline.stage_sim import simulate
 
 if TYPE_CHECKING:
@@ -29,7 +29,8 @@ class Stage:
     """A step of the pipeline: a function, what it takes, and the files it gives.
 
     ``file_name`` has ``{frame}`` if there is one file a frame. ``recognise`` returns the
-    fingerprint a file carries in itself, having read it whole.
+    fingerprint a file carries in itself, having read it whole. ``beside`` names a second file of
+    a frame, without which it is not done.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Stage:
     gives: str
     file_name: str
     recognise: Callable[[Path], str] = read_fingerprint
+    beside: Callable[[Shot, int], str | None] | None = None
 
     @property
     def is_per_frame(self) -> bool:
@@ -56,9 +58,11 @@ STAGES = (
     Stage("align", 1, align_fragments,
           takes=("solid", "motion so far", "shot.density"),
           gives="fragments", file_name="frame.{frame:04d}.npz"),
-    Stage("render", 2, render_frames,
-          takes=("solid", "fragments", "shot.picture", "environment", "floor texture"),
-          gives="picture", file_name="{shot}.{frame:04d}.exr", recognise=read_config_hash),
+    Stage("render", 3, render_frames,
+          takes=("solid", "fragments", "fragments beside", "shot.picture", "camera file",
+                 "environment", "floor texture"),
+          gives="picture", file_name="{shot}.{frame:04d}.exr", recognise=read_config_hash,
+          beside=matte_name),
 )
 
 STAGE = {stage.name: stage for stage in STAGES}
@@ -106,7 +110,9 @@ def _picture(shot: Shot) -> Any:
     light = dataclasses.asdict(shot.light)
     del light["environment"]
     return {
-        "camera": dataclasses.asdict(shot.camera),
+        # A file of the camera counts by what is in it, not by where it lies.
+        "camera": dataclasses.asdict(shot.camera) | {"usd": bool(shot.camera.usd)},
+        "camera_keys": [dataclasses.asdict(key) for key in shot.camera_keys],
         "light": light,
         "area_lights": [dataclasses.asdict(lamp) for lamp in shot.area_lights],
         "looks": [dataclasses.asdict(shot.looks[body.material]) for body in shot.bodies],

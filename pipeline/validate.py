@@ -91,8 +91,12 @@ def read_section(
         converted, problem = convert(found, hints[name])
         problem = problem or rule.complaint(converted)
         if problem is not None:
-            near = nearest(found, rule.choices) if isinstance(found, str) else None
+            wrong = next((word for word in (found if isinstance(found, list) else [found])
+                          if isinstance(word, str) and word not in rule.choices), None)
+            near = nearest(wrong, rule.choices) if wrong is not None else None
             advice = f"; did you mean '{near}'?" if near else ""
+            if isinstance(found, list) and wrong is not None and rule.choices:
+                advice = f" ('{wrong}' is none){advice}"
             complaints.add(f"{where}.{name}",
                            f"found {shown(found)}, but it {problem}{advice} ({rule.doc})")
         values[name] = converted

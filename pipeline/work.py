@@ -13,7 +13,7 @@ import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +22,12 @@ from vfx.pipeline.cache import Published, file_hash, is_intact
 from vfx.pipeline.density import load_density
 from vfx.pipeline.errors import DamagedFile, MissingInput, ShotError
 from vfx.pipeline.manifest import Entry, Manifest, State, read_manifest, update_manifest
-from vfx.pipeline.shot import Shot, is_plain_word
+from vfx.pipeline.shot import Shot, check_view, is_plain_word
+from vfx.pipeline.stage_render import near_frames
 from vfx.pipeline.stages import STAGE, STAGES, Stage, shot_section
+
+if TYPE_CHECKING:
+    from vfx.raytrace.camera_path import CameraPath
 
 _GIVER = {stage.gives: stage for stage in STAGES}
 
@@ -41,6 +45,7 @@ class Work:
         self._listing: dict[str, frozenset[str]] = {}
         self._history: dict[int, str] = {}
         self._environment: npt.NDArray[np.float32] | None = None
+        self._camera: CameraPath | None = None
         self._texture: npt.NDArray[np.float32] | None = None
         self._densities: dict[str, npt.NDArray[np.float32]] | None = None
 
@@ -70,7 +75,21 @@ class Work:
         return hashlib.blake2b(text.encode(), digest_size=20).hexdigest()
 
     def state(self, stage: Stage, frame: int) -> State:
-        """Return the state of one result; read the whole file once in this object's life."""
+        """Return the state of one result, with the file beside it if it has to have one.
+
+        Files are read whole once in this object's life.
+        """
+        own = self._own_state(stage, frame)
+        return self._state_beside(stage, frame) if own is State.DONE else own
+
+    def unfit_path(self, stage: Stage, frame: int) -> Path:
+        """Return the file that makes a result be as it is: its own or the one beside it."""
+        name = stage.beside(self.shot, frame) if stage.beside is not None else None
+        if name is None or self._own_state(stage, frame) is not State.DONE:
+            return self.path(stage, frame)
+        return self.folder_of(stage) / name
+
+    def _own_state(self, stage: Stage, frame: int) -> State:
         path = self.path(stage, frame)
         if not self._is_there(stage, path):
             return State.MISSING
@@ -81,6 +100,20 @@ class Work:
         if entry is not None:
             return State.DONE if self._is_intact(path, entry) else State.DAMAGED
         return State.DAMAGED if self._carried_fingerprint(stage, path) is None else State.STALE
+
+    def _state_beside(self, stage: Stage, frame: int) -> State:
+        """Return the state of the file beside a good result, DONE where there is none to be."""
+        name = stage.beside(self.shot, frame) if stage.beside is not None else None
+        if name is None:
+            return State.DONE
+        path = self.folder_of(stage) / name
+        if not self._is_there(stage, path):
+            return State.MISSING
+        entry = self._entry(stage, path, str(self.fingerprint(stage, frame)))
+        if entry is None:
+            carried = self._carried_fingerprint(stage, path)
+            return State.DAMAGED if carried is None else State.STALE
+        return State.DONE if self._is_intact(path, entry) else State.DAMAGED
 
     def states(self, stage: Stage, frames: Iterable[int]) -> dict[int, State]:
         """Return the states of a stage's results by frame (of its one result: by the first)."""
@@ -171,6 +204,23 @@ class Work:
                 raise ShotError(f"{where}; {error}") from None
         return self._environment
 
+    def camera(self) -> CameraPath:
+        """Return the way of the camera; raise ShotError or MissingInput."""
+        if self._camera is None:
+            from vfx.raytrace.camera_path import camera_path
+
+            shot = self.shot
+            where = f"{shot.path}: camera.usd: found {shot.camera.usd!r}"
+            try:
+                self._camera = camera_path(shot.camera, shot.camera_keys, shot.folder)
+                for frame in shot.frames:
+                    check_view(self._camera(frame), shot, frame)
+            except (FileNotFoundError, ModuleNotFoundError) as error:
+                raise MissingInput(f"{where}; {error}") from None
+            except (OSError, ValueError) as error:
+                raise ShotError(f"{where}; {error}") from None
+        return self._camera
+
     def texture(self) -> npt.NDArray[np.float32] | None:
         """Return the image on the floor (h, w, 3), None without one; raise ShotError."""
         from vfx.raytrace.texture import load_texture
@@ -208,6 +258,12 @@ class Work:
             return self._environment_hash
         if name == "floor texture":
             return self._texture_hash
+        if name == "camera file":
+            return self._camera_hash
+        if name == "fragments beside":
+            hashes = [self._result_hash(STAGE["align"], near)
+                      for near in near_frames(self.shot, frame)]
+            return None if None in hashes else hashes
         if name == "density pictures":
             return self._densities_hash
         if name == "motion so far":
@@ -279,6 +335,15 @@ class Work:
         except (ShotError, MissingInput):
             return None
         return _hash_of_pixels(pixels)
+
+    @functools.cached_property
+    def _camera_hash(self) -> str | None:
+        if not self.shot.camera.usd:
+            return ""
+        try:
+            return file_hash(self.shot.folder / self.shot.camera.usd)
+        except OSError:
+            return None
 
     @functools.cached_property
     def _mesh_hashes(self) -> list[str] | None:

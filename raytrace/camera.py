@@ -18,15 +18,14 @@ import OpenEXR
 from vfx.device import Device
 from vfx.geometry.handoff import Array
 from vfx.raytrace.color import COLOR_SPACES
+from vfx.raytrace.film import TILE, Window, data_window
 from vfx.raytrace.scene import Rays
 from vfx.raytrace.settings import Camera, Film
 
 #: Near and far plane of worldToNDC [m]; they scale its depth only and clip nothing.
 NEAR, FAR = 0.01, 1000.0
-#: Edge of a tile [pixels], as in camera.cu.
-TILE = 8
-#: Full width of the pixel filter [pixels].
-FILTER_WIDTH = 2.2
+#: Reach of the filters where the film gives none [pixels].
+FILTER_RADIUS = {"blackman-harris": 1.1, "gaussian": 1.5, "box": 0.5}
 
 
 @dataclass(frozen=True)
@@ -39,6 +38,23 @@ class View:
     forward: Array        # (3,) unit
     half_width: float     # of the picture, at distance 1
     half_height: float
+    lens_radius: float = 0.0    # [m]
+    focus: float = 1.0    # distance of what is sharp, along the axis [m]
+
+    def project(self, point: Array, resolution: tuple[int, int]) -> Array:
+        """Return the place (..., 2) in the picture of world points (..., 3) [pixels].
+
+        x runs to the right and y down, from the top left corner; it is infinite or NaN where a
+        point is not ahead.
+        """
+        offset = point - self.eye
+        with np.errstate(divide="ignore", invalid="ignore"):
+            depth = offset @ self.forward
+            depth = np.where(depth > 0.0, depth, np.nan)
+            x = offset @ self.right / (depth * self.half_width)
+            y = offset @ self.up / (depth * self.half_height)
+            return np.stack([0.5 * (1.0 + x) * resolution[0], 0.5 * (1.0 - y) * resolution[1]],
+                            axis=-1)
 
 
 def camera_view(camera: Camera, film: Film) -> View:
@@ -57,22 +73,27 @@ def camera_view(camera: Camera, film: Film) -> View:
     right /= np.linalg.norm(right)
     width, height = film.resolution
     half_width = 0.5 * camera.film_width / camera.focal_length
-    return View(eye, right, np.cross(right, forward), forward,
-                half_width, half_width * height / width)
+    radius = 0.5e-3 * camera.focal_length / camera.f_stop if camera.f_stop > 0.0 else 0.0
+    return View(eye, right, np.cross(right, forward), forward, half_width,
+                half_width * height / width, radius, camera.focus_distance or float(distance))
 
 
 class CameraRays:
     """Makes the rays of a view, tile by tile."""
 
     def __init__(self, device: Device, view: View, film: Film, *, origin: Array,
-                 index_mask: int) -> None:
+                 index_mask: int, seed: int = 0) -> None:
         self.device = device
         self.resolution = film.resolution
+        self.window: Window = data_window(film)
         self.index_mask = index_mask
+        self.seed = seed
+        self._lens = (view.lens_radius, view.focus)
         axes = np.stack([view.eye - origin, view.half_width * view.right,
-                         view.half_height * view.up, view.forward])
+                         view.half_height * view.up, view.forward, view.right, view.up])
         self._view = device.from_host(axes.astype(np.float32))
-        self._filter = device.from_host(filter_table().astype(np.float32))
+        self._filter = device.from_host(
+            filter_table(film.filter, film.filter_radius).astype(np.float32))
 
     def samples(self, tiles: Array, first_sample: int, n_samples: int) -> Rays:
         """Return ``n_samples`` rays through every pixel of ``tiles`` (t,) int32."""
@@ -85,27 +106,36 @@ class CameraRays:
     def _rays(self, tiles: Array, first_sample: int, n_samples: int) -> Rays:
         xp = self.device.xp
         n = len(tiles) * max(n_samples, 1) * TILE**2
-        rays = Rays(xp.empty(n, xp.int32), xp.empty(n, xp.int32), xp.empty((n, 3), xp.float32),
-                    xp.empty((n, 3), xp.float32))
-        width, height = self.resolution
+        rays = Rays(pixel=xp.empty(n, xp.int32), sample=xp.empty(n, xp.int32),
+                    index=xp.empty(n, xp.int32), origin=xp.empty((n, 3), xp.float32),
+                    direction=xp.empty((n, 3), xp.float32))
+        window = self.window
         self.device.module("raytrace/camera.cu").camera_rays(
-            n, width, height, n_samples, first_sample, self.index_mask,
+            n, *self.resolution, window.x, window.y, window.width, window.height,
+            n_samples, first_sample, self.index_mask, self.seed, *self._lens,
             self.device.from_host(tiles), self._view, self._filter,
-            rays.pixel, rays.sample, rays.origin, rays.direction)
+            rays.pixel, rays.sample, rays.index, rays.origin, rays.direction)
         return rays
 
 
-def filter_table() -> Array:
-    """Return the inverse cumulative Blackman-Harris window (129,) [pixels].
+def filter_table(name: str = "blackman-harris", radius: float = 0.0) -> Array:
+    """Return the inverse cumulative distribution (1025,) of a pixel filter [pixels].
 
-    Samples drawn through it need no weights (filter importance sampling).
+    Samples drawn through it need no weights (filter importance sampling). A Gaussian has a
+    standard deviation of a third of its radius, and ends there.
     """
-    place = np.linspace(0.0, 1.0, 4097)
-    harmonic = np.cos(2.0 * np.pi * np.outer(np.arange(4), place))
-    window = np.array([0.35875, -0.48829, 0.14128, -0.01168]) @ harmonic
+    place = np.linspace(0.0, 1.0, 16385)
+    if name == "blackman-harris":
+        harmonic = np.cos(2.0 * np.pi * np.outer(np.arange(4), place))
+        window = np.array([0.35875, -0.48829, 0.14128, -0.01168]) @ harmonic
+    elif name == "gaussian":
+        window = np.exp(-0.5 * (3.0 * (2.0 * place - 1.0))**2) - np.exp(-4.5)
+    else:
+        window = np.ones_like(place)
     total = np.concatenate([[0.0], np.cumsum(0.5 * (window[1:] + window[:-1]))])
-    share = np.linspace(0.0, 1.0, 129)
-    return FILTER_WIDTH * (np.interp(share, total / total[-1], place) - 0.5)
+    share = np.linspace(0.0, 1.0, 1025)
+    reach = radius or FILTER_RADIUS[name]
+    return 2.0 * reach * (np.interp(share, total / total[-1], place) - 0.5)
 
 
 def world_to_camera(view: View) -> Array:
@@ -131,7 +161,8 @@ def world_to_ndc(view: View) -> Array:
 def frame_header(camera: Camera, film: Film, fps: Fraction | float, frame: int) -> dict[str, Any]:
     """Return the attributes of a frame's EXR header.
 
-    ``timeCode`` counts frames from 0 at midnight, at the nearest whole rate.
+    ``timeCode`` counts frames from 0 at midnight, at the nearest whole rate. NDC is that of the
+    display window, whatever part of it the data window holds.
     """
     view = camera_view(camera, film)
     rate = Fraction(fps).limit_denominator(1001)
@@ -142,6 +173,7 @@ def frame_header(camera: Camera, film: Film, fps: Fraction | float, frame: int) 
         "framesPerSecond": rate,
         "timeCode": _time_code(frame, max(1, round(rate))),
         "pixelAspectRatio": 1.0,
+        **data_window(film).attributes(film.resolution),
         "chromaticities": space.chromaticities,
         "colorInteropID": space.interop_id,
     }

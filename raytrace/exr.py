@@ -27,12 +27,17 @@ HALF_MAX = 65504.0
 _SILENCE = threading.Lock()
 
 
-def write_exr(path: Path, channels: Mapping[str, Array], header: Mapping[str, Any]) -> None:
-    """Write ``channels`` (name -> (h, w) array) and ``header`` attributes to ``path``."""
+def write_exr(path: Path, channels: Mapping[str, Array], header: Mapping[str, Any], *,
+              exact: bool = False) -> None:
+    """Write ``channels`` (name -> (h, w) array) and ``header`` attributes to ``path``.
+
+    ``exact`` stores colours as floats, too: those of a Cryptomatte are ids.
+    """
     attributes: dict[str, Any] = {
         "compression": OpenEXR.ZIPS_COMPRESSION, "type": OpenEXR.scanlineimage}
     attributes.update(header)
-    pixels = {name: _stored(name, channel) for name, channel in channels.items()}
+    pixels = {name: np.ascontiguousarray(channel, np.float32) if exact else _stored(name, channel)
+              for name, channel in channels.items()}
     # The library replaces what is in the dictionaries it gets: these are our own copies.
     OpenEXR.File(attributes, pixels).write(str(path))
 

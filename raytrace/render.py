@@ -12,38 +12,30 @@ sky away and puts the occluder's light in its place, so that open surfaces carry
 ``lighting = "path"`` follows every bounce and draws directions from the environment and from the
 surfaces' scattering. Glass is traced alike in both.
 
-Passes, each (height, width) float32, top row first:
-
-========================= =================================================================
-``R G B``                 beauty, scene-linear in the film's colour space; the environment
-                          is its background
-``A``                     coverage by pieces, balls and floor; R, G, B are final, not to be
-                          multiplied again. With a shadow catcher its shadow, and R, G, B are 0
-                          where neither piece nor ball is
-``depth.Z``               distance along the camera's axis [m]; 1e10 where there is nothing
-``N.X N.Y N.Z``           world normal, facing the camera; 0 where there is nothing
-``P.X P.Y P.Z``           world position [m]; 0 where there is nothing
-``fragment.id``           id of the piece; -1 for floor, balls and background
-``albedo.R albedo.G albedo.B`` diffuse colour, in the film's colour space; 1 for glass
-========================= =================================================================
-
-Data passes are not filtered: they belong to the ray through the pixel's centre.
+What the frames hold is listed in :mod:`vfx.raytrace.passes`.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from vfx.device import Device
 from vfx.geometry.faces import all_faces
 from vfx.geometry.handoff import Array, Faces, FragmentsFrame, Solid
-from vfx.raytrace.camera import TILE, CameraRays, View, camera_view
-from vfx.raytrace.color import film_from_rec709
-from vfx.raytrace.film import FilmSums, data_passes, tile_chunks
+from vfx.raytrace.camera import CameraRays, View, camera_view
+from vfx.raytrace.camera_path import CameraPath
+from vfx.raytrace.denoise import denoised
+from vfx.raytrace.film import FilmSums, data_passes, data_window, tile_chunks
 from vfx.raytrace.lights import Sky, sky_on_device
-from vfx.raytrace.scene import FloorPlane, Scene, Surroundings
+from vfx.raytrace.motion import Neighbors, forward_motion, moved_fragments, shutter_times
+from vfx.raytrace.passes import FEATURES, NO_DEPTH, mattes, named_passes
+from vfx.raytrace.sampling import motion_steps, noisy_tiles, sample_passes, step_ranges
+from vfx.raytrace.scene import FloorPlane, Rays, Scene, Surroundings
 from vfx.raytrace.settings import (
     AreaLight,
     Camera,
@@ -56,13 +48,30 @@ from vfx.raytrace.settings import (
 
 #: Where the floor has faded to 63 % into the horizon, in distances from camera to target.
 FADE_DISTANCES = 8.0
+#: Trees are kept from pass to pass as long as all of them have so few triangles.
+KEPT_TRIANGLES = 4_000_000
 
 
-def render_frame(
+@dataclass(frozen=True)
+class Picture:
+    """A rendered frame: channels by name, each (height, width) float32, top row first."""
+
+    channels: dict[str, Array]
+    matte_channels: dict[str, Array] = field(default_factory=dict)   # of the Cryptomattes
+    matte_header: dict[str, Any] = field(default_factory=dict)
+    samples: float = 0.0          # camera rays a pixel, on average
+
+
+def render_frame(*arguments: Any, **settings: Any) -> dict[str, Array]:
+    """Return the channels of :func:`render_picture`, without Cryptomattes."""
+    return render_picture(*arguments, **settings).channels
+
+
+def render_picture(
     device: Device,
     solid: Solid,
     fragments: FragmentsFrame,
-    camera: Camera,
+    camera: Camera | CameraPath,
     light: Light,
     looks: Mapping[str, Look | MaterialLook],
     floor: FloorPlane,
@@ -74,36 +83,134 @@ def render_frame(
     faces: Faces | None = None,
     area_lights: Sequence[AreaLight] = (),
     texture: Array | None = None,
-) -> dict[str, Array]:
+    near: Neighbors | None = None,
+) -> Picture:
     """Render one frame and return its passes.
 
     ``looks`` maps material names to looks; a material without one gets the default.
     ``environment`` is (h, w, 3) float32 from :func:`vfx.raytrace.environment.load_environment`,
     ``texture`` the floor's image, alike. ``progress`` is called with the finished part, 0..1.
-    ``faces`` saves their extraction where many frames of one solid are rendered.
+    ``faces`` saves their extraction where many frames of one solid are rendered. ``near`` has the
+    frames next to this one, for motion; without, pieces stand still.
     """
-    view = camera_view(camera, film)
-    sky = sky_on_device(device, environment)
+    path: CameraPath = camera if callable(camera) else lambda frame: camera
     around = Surroundings(light, area_lights, looks, floor, floor_look, texture)
-    scene = frame_scene(device, solid, all_faces(solid) if faces is None else faces, fragments,
-                        around, sky, film, camera, view)
-    rays = CameraRays(device, view, film, origin=scene.origin, index_mask=scene.index_mask)
-    width, height = film.resolution
+    shoot = _Shoot(device, solid, all_faces(solid) if faces is None else faces, fragments,
+                   near or Neighbors(), path, around, sky_on_device(device, environment), film)
+    data = shoot.data()
+    sums = shoot.expose(progress)
+    means = sums.means()
+    if film.denoise:
+        smooth = denoised(means["beauty"][..., :3], means["albedo"], data["normal"])
+        means["beauty"] = np.concatenate([smooth, means["beauty"][..., 3:]], axis=-1)
+    # The filtered albedo stands for the one of the centres.
+    pixels = data | means
+    matte_channels, matte_header = (
+        mattes(pixels, solid, fragments, film) if "cryptomatte" in film.passes else ({}, {}))
+    return Picture(named_passes(pixels, fragments, light, film), matte_channels, matte_header,
+                   float(device.to_host(sums.count).mean()))
 
-    data = data_passes(device, width, height)
-    for tiles, _, _ in tile_chunks(width, height, 0):
-        scene.describe(rays.centers(tiles), data)
 
-    sums = FilmSums(device, width, height)
-    n_tiles = -(-width // TILE) * -(-height // TILE)
-    for tiles, first, count in tile_chunks(width, height, film.samples):
-        chunk = rays.samples(tiles, first, count)
-        sums.add(chunk, scene.integrate(chunk), len(tiles), count)
+class _Shoot:
+    """One frame in front of its camera."""
+
+    def __init__(self, device: Device, solid: Solid, faces: Faces, fragments: FragmentsFrame,
+                 near: Neighbors, path: CameraPath, around: Surroundings, sky: Sky,
+                 film: Film) -> None:
+        self.device, self.solid, self.faces, self.film = device, solid, faces, film
+        self.fragments, self.near, self.path = fragments, near, path
+        self.around, self.sky = around, sky
+        self.window = data_window(film)
+        self.tiles = np.arange(self.window.n_tiles, dtype=np.int32)
+        self.camera = path(fragments.frame)
+        self._kept: dict[float, tuple[Scene, CameraRays]] = {}
+
+    def data(self) -> dict[str, Array]:
+        """Return the values of the pixels' centres at the frame's time, on the host."""
+        scene, rays = self._at(0.0)
+        window, view = self.window, camera_view(self.camera, self.film)
+        values = data_passes(self.device, window.height, window.width)
+        for tiles, _, _ in tile_chunks(self.tiles, 0, 0):
+            scene.describe(rays.centers(tiles), values)
+        pixels = {name: self.device.to_host(array) for name, array in values.items()}
+        met = pixels["distance"][..., 0] < 0.1 * NO_DEPTH
+        eye = (view.eye - scene.origin).astype(np.float32)
+        depth = (pixels["position"] - eye) @ view.forward.astype(np.float32)
+        pixels["depth"] = np.where(met, depth, np.float32(NO_DEPTH))
+        pixels["world"] = np.where(met[..., None], pixels["position"] + scene.origin, 0.0)
+        pixels["forward"] = np.zeros((window.height, window.width, 2), np.float32)
+        if "forward" in self.film.passes:
+            pixels["forward"] = forward_motion(
+                self.fragments, self.near, position=pixels["world"], met=met,
+                element=pixels["identity"][..., 1], material=pixels["identity"][..., 2],
+                direction=self._directions(view), view=view,
+                next_view=camera_view(self.path(self.fragments.frame + 1), self.film),
+                resolution=self.film.resolution)
+        return pixels
+
+    def expose(self, progress: Callable[[float], None] | None) -> FilmSums:
+        """Take all samples, pass by pass, until none is needed any more."""
+        device, film = self.device, self.film
+        sums = FilmSums(device, self.window, has_background=film.background)
+        steps = motion_steps(self.camera, film)
+        times = shutter_times(self.camera, steps)
+        needs_features = film.denoise or any(name in film.passes for name in FEATURES)
+        tiles = self.tiles
+        for begin, end in sample_passes(film, steps):
+            if begin > 0:
+                tiles = noisy_tiles(sums, film)
+            for time, (first, last) in zip(times, step_ranges(begin, end, steps), strict=True):
+                if first == last or not len(tiles):
+                    continue
+                scene, rays = self._at(float(time))
+                for some, sample, count in tile_chunks(tiles, first, last - first):
+                    chunk = rays.samples(some, sample, count)
+                    hits = scene.first_hits(chunk)
+                    sums.add(chunk, scene.integrate(chunk, hits), len(some), count)
+                    if needs_features:
+                        sums.add_features(chunk, self._described(scene, chunk, hits), len(some),
+                                          count)
+                    if progress is not None:
+                        device.synchronize()
+                        done = int(np.searchsorted(tiles, some[-1])) / len(tiles)
+                        progress((first + (last - first) * done) / film.samples)
         if progress is not None:
-            device.synchronize()
-            progress((int(tiles[-1]) + (first + count) / film.samples) / n_tiles)
-    pixels = {name: device.to_host(array) for name, array in data.items()}
-    return _named_passes(pixels | sums.means(film.samples), scene.origin, view, light, film)
+            progress(1.0)
+        return sums
+
+    def _described(self, scene: Scene, rays: Rays, hits: tuple[Any, Any]) -> dict[str, Any]:
+        """Return what each ray meets first, ray by ray."""
+        xp = self.device.xp
+        described = data_passes(self.device, len(rays.index))
+        each = dataclasses.replace(rays, index=xp.arange(len(rays.index), dtype=xp.int32))
+        scene.describe(each, described, hits)
+        return described
+
+    def _at(self, time: float) -> tuple[Scene, CameraRays]:
+        """Return scene and rays at ``time`` frames after the frame."""
+        if time in self._kept:
+            return self._kept[time]
+        camera = self.path(self.fragments.frame + time)
+        view = camera_view(camera, self.film)
+        scene = frame_scene(self.device, self.solid, self.faces,
+                            moved_fragments(self.fragments, self.near, time), self.around,
+                            self.sky, self.film, camera, view)
+        rays = CameraRays(self.device, view, self.film, origin=scene.origin,
+                          index_mask=scene.index_mask, seed=self.fragments.frame)
+        if (1 + len(self._kept)) * len(scene.boundary.triangle) > KEPT_TRIANGLES:
+            self._kept.clear()
+        self._kept[time] = scene, rays
+        return scene, rays
+
+    def _directions(self, view: View) -> Array:
+        """Return the directions (h, w, 3) of the rays through the pixels' centres."""
+        window, (width, height) = self.window, self.film.resolution
+        x = (np.arange(window.width) + window.x + 0.5) * (2.0 / width) - 1.0
+        y = 1.0 - (np.arange(window.height) + window.y + 0.5) * (2.0 / height)
+        ray = (view.forward + x[None, :, None] * view.half_width * view.right
+               + y[:, None, None] * view.half_height * view.up)
+        direction: Array = ray / np.linalg.norm(ray, axis=-1, keepdims=True)
+        return direction
 
 
 def frame_scene(device: Device, solid: Solid, faces: Faces, fragments: FragmentsFrame,
@@ -113,24 +220,3 @@ def frame_scene(device: Device, solid: Solid, faces: Faces, fragments: Fragments
     return Scene(device, solid, faces, fragments, around, sky, film, eye=view.eye, reach=reach,
                  pixel_angle=2.0 * view.half_height / film.resolution[1],
                  fade_distance=FADE_DISTANCES * reach)
-
-
-def _named_passes(pixels: Mapping[str, Array], origin: Array, view: View, light: Light,
-                  film: Film) -> dict[str, Array]:
-    """Expose, convert colours, move positions to the world, and give the passes their names."""
-    film_from_scene = film_from_rec709(film.color_space).astype(np.float32)
-    color = 2.0**light.exposure * pixels["beauty"][..., :3] @ film_from_scene.T
-    albedo = pixels["albedo"] @ film_from_scene.T
-    distance = pixels["distance"][..., 0]
-    met = distance < 1e9
-    eye = (view.eye - origin).astype(np.float32)
-    depth = (pixels["position"] - eye) @ view.forward.astype(np.float32)
-    world = np.where(met[..., None], pixels["position"] + origin, 0.0).astype(np.float32)
-    named = {name: color[..., i] for i, name in enumerate("RGB")}
-    named["A"] = pixels["beauty"][..., 3]
-    named["depth.Z"] = np.where(met, depth, distance)
-    for layer, values in (("N", pixels["normal"]), ("P", world)):
-        named.update({f"{layer}.{axis}": values[..., i] for i, axis in enumerate("XYZ")})
-    named["fragment.id"] = pixels["identity"][..., 0]
-    named.update({f"albedo.{name}": albedo[..., i] for i, name in enumerate("RGB")})
-    return {name: np.ascontiguousarray(values, np.float32) for name, values in named.items()}

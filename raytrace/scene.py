@@ -46,10 +46,11 @@ class FloorPlane(Protocol):
 class Rays:
     """n rays on the device, a multiple of 8; eight in a row should run side by side."""
 
-    pixel: Any            # (n,) int32: -1 for a ray that counts for nothing
+    pixel: Any            # (n,) int32: number for its randomness; -1: it counts for nothing
     sample: Any           # (n,) int32
     origin: Any           # (n, 3) float32 [m], relative to the scene's origin
     direction: Any        # (n, 3) float32, unit
+    index: Any = None     # (n,) int32: where what it brings back belongs, or -1; else ``pixel``
 
 
 @dataclass(frozen=True)
@@ -117,8 +118,8 @@ class Scene:
         """Return distance and slot of the first face that each ray crosses."""
         return self.tree.first_hits(rays.origin, rays.direction, self._inside)
 
-    def integrate(self, rays: Rays) -> Samples:
-        """Return the light along rays."""
+    def integrate(self, rays: Rays, hits: tuple[Any, Any] | None = None) -> Samples:
+        """Return the light along rays; ``hits`` are their :meth:`first_hits` if known."""
         xp = self.device.xp
         n = len(rays.pixel)
         samples = Samples(*(xp.empty((n, width), xp.float32) for width in (3, 3, 3, 3, 2, 2)))
@@ -126,22 +127,25 @@ class Scene:
         self.device.module("raytrace/integrate.cu").integrate(
             n, self.index_mask, *self._numbers, *self._geometry, sky.image, sky.blurred,
             sky.harmonic, sky.row_sum, sky.column_sum, self._energy, self._inside,
-            rays.pixel, rays.sample, rays.origin, rays.direction, *self.first_hits(rays),
+            rays.pixel, rays.sample, rays.origin, rays.direction,
+            *(hits or self.first_hits(rays)),
             samples.radiance, samples.diffuse, samples.specular, samples.refraction,
             samples.cover, samples.shade)
         return samples
 
-    def describe(self, rays: Rays, passes: Mapping[str, Any]) -> None:
-        """Write what rays meet first to their pixels: distance, normal, position, albedo, ids.
+    def describe(self, rays: Rays, passes: Mapping[str, Any],
+                 hits: tuple[Any, Any] | None = None) -> None:
+        """Write what rays meet first to their places: distance, normal, position, albedo, ids.
 
-        ``passes`` holds device arrays of all pixels, with 1, 3, 3, 3 float32 and 4 int32 each:
+        ``passes`` holds device arrays of all places, with 1, 3, 3, 3 float32 and 4 int32 each:
         ``distance``, ``normal``, ``position``, ``albedo``, and ``identity`` (fragment, element,
         material row, triangle).
         """
         self.device.module("raytrace/integrate.cu").describe(
-            len(rays.pixel), *self._numbers, *self._geometry, rays.pixel, rays.origin,
-            rays.direction, *self.first_hits(rays), passes["distance"], passes["normal"],
-            passes["position"], passes["albedo"], passes["identity"])
+            len(rays.pixel), *self._numbers, *self._geometry,
+            rays.pixel if rays.index is None else rays.index, rays.origin,
+            rays.direction, *(hits or self.first_hits(rays)), passes["distance"],
+            passes["normal"], passes["position"], passes["albedo"], passes["identity"])
 
     def _pieces_around(self, eye: Array) -> Array:
         """Return number and indices of the pieces that a point is inside of, (5,) int32."""

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from vfx.geometry.bodies import Vector
-from vfx.geometry.schema import setting
+from vfx.geometry.schema import REQUIRED, setting
+
+#: What a frame may hold, in the order of its documentation (:mod:`vfx.raytrace.passes`).
+PASSES = ("beauty", "depth", "N", "P", "forward", "albedo", "diffuse", "specular", "refraction",
+          "shadow", "fragment", "damage", "mask", "cryptomatte")
 
 
 @dataclass(frozen=True)
@@ -22,6 +27,46 @@ class Camera:
         50.0, "Focal length.", unit="mm", at_least=1e-2, at_most=1e5)
     film_width: float = setting(
         36.0, "Width of the film back.", unit="mm", at_least=1e-2, at_most=1e5)
+    f_stop: float = setting(
+        0.0, "Focal length over the width of the lens: 2.8 blurs much, 16 little; 0 has all "
+        "sharp.", at_least=0.0, at_most=1e6)
+    focus_distance: float = setting(
+        0.0, "Distance, along the line of sight, of what is sharp; 0 takes the target's.",
+        unit="m", at_least=0.0, at_most=1e7)
+    shutter_angle: float = setting(
+        0.0, "Part of a frame's time for which the shutter is open, of 360; 180 is usual, 0 has "
+        "no motion blur.", unit="degrees", at_least=0.0, at_most=360.0)
+    shutter: str = setting(
+        "centred", "Whether the shutter opens before the frame's time and closes after it, or "
+        "opens at it.", choices=("centred", "forward"))
+    interpolation: str = setting(
+        "smooth", "The way between [[camera_keys]].", choices=("smooth", "linear"))
+    usd: str = setting(
+        "", "USD file with the camera, relative to the shot file; it replaces position, target, "
+        "up, lens and film back. Time codes are frames.")
+    usd_camera: str = setting(
+        "", "Path of the camera in the USD file; needed where there are several.")
+
+
+@dataclass(frozen=True)
+class CameraKey:
+    """Where the camera is at a frame; what a key leaves out stays as the key before has it."""
+
+    frame: float = setting(REQUIRED, "The frame.", at_least=-1e6, at_most=1e7)
+    position: tuple[float, ...] = setting(
+        (), "Where the camera stands.", unit="m", at_least=-1e7, at_most=1e7)
+    target: tuple[float, ...] = setting(
+        (), "The point it looks at.", unit="m", at_least=-1e7, at_most=1e7)
+    focal_length: float = setting(
+        0.0, "Focal length; 0 leaves it.", unit="mm", at_least=0.0, at_most=1e5)
+    focus_distance: float = setting(
+        0.0, "Distance of what is sharp; 0 leaves it.", unit="m", at_least=0.0, at_most=1e7)
+
+    def complaints(self) -> Iterator[tuple[str, str]]:
+        """Yield what is wrong with the key as a whole."""
+        for name in ("position", "target"):
+            if len(value := getattr(self, name)) not in (0, 3):
+                yield name, f"found {list(value)}, but it must be a list of 3 numbers"
 
 
 @dataclass(frozen=True)
@@ -145,7 +190,39 @@ class Film:
 
     resolution: tuple[int, int] = setting(
         (1280, 720), "Width and height.", unit="pixels", at_least=1, at_most=32768)
-    samples: int = setting(16, "Camera rays a pixel.", at_least=1, at_most=4096)
+    samples: int = setting(
+        16, "Camera rays a pixel; the most of them where noise_target is given.",
+        at_least=1, at_most=4096)
+    noise_target: float = setting(
+        0.0, "Where a pixel's standard error is below this part of the root of its brightness, "
+        "no more rays are sent; 0.02 is fine, 0 sends all.", at_least=0.0, at_most=1.0)
+    min_samples: int = setting(
+        8, "Rays a pixel before noise is judged.", at_least=1, at_most=4096)
+    motion_steps: int = setting(
+        16, "Times at which moving pieces are traced while the shutter is open; as many as "
+        "samples at most.", at_least=1, at_most=256)
+    denoise: bool = setting(
+        False, "Whether Intel Open Image Denoise smooths the beauty (pip install "
+        "'vfx-fracture[denoise]').")
+    background: bool = setting(
+        True, "Whether the environment is seen behind everything; without, R, G and B are "
+        "premultiplied by A.")
+    passes: tuple[str, ...] = setting(
+        PASSES, "What the frames hold; cryptomatte is a sequence of its own.", choices=PASSES)
+    cryptomatte_levels: int = setting(
+        6, "Pieces a pixel that a Cryptomatte tells apart.", at_least=2, at_most=12)
+    filter: str = setting(
+        "blackman-harris", "How samples weigh about a pixel's centre.",
+        choices=("blackman-harris", "gaussian", "box"))
+    filter_radius: float = setting(
+        0.0, "Reach of the filter from the pixel's centre; 0 takes 1.1 for blackman-harris, 1.5 "
+        "for gaussian, 0.5 for box.", unit="pixels", at_least=0.0, at_most=16.0)
+    overscan: int = setting(
+        0, "Pixels rendered beyond each edge of the picture: the data window is larger than the "
+        "display window.", unit="pixels", at_least=0, at_most=8192)
+    crop: tuple[int, ...] = setting(
+        (), "Render only this part: [x, y, width, height] from the top left, of the picture "
+        "with its overscan.", unit="pixels", at_least=-8192, at_most=65536)
     occlusion: bool = setting(True, "Whether the environment is occluded by nearby surfaces.")
     lighting: str = setting(
         "harmonic", "harmonic (environment by spherical harmonics, one bounce: quick and smooth) "
@@ -160,3 +237,21 @@ class Film:
         at_least=0.0, at_most=1e9)
     color_space: str = setting(
         "acescg", "Colour space of the frames.", choices=("acescg", "linear-rec709"))
+
+    def complaints(self) -> Iterator[tuple[str, str]]:
+        """Yield what is wrong with the section as a whole."""
+        if "beauty" not in self.passes:
+            yield "passes", (f"found {list(self.passes)}, which lacks 'beauty'; a frame without "
+                             "R, G, B, A opens in no program")
+        width, height = self.resolution
+        if self.crop:
+            if len(self.crop) != 4 or min(self.crop[2:]) < 1:
+                yield "crop", (f"found {list(self.crop)}, but it must be [x, y, width, height] "
+                               "with a width and height of at least 1 pixel, or [] for none")
+                return
+            x, y, w, h = self.crop
+            low, right, bottom = -self.overscan, width + self.overscan, height + self.overscan
+            if x < low or y < low or x + w > right or y + h > bottom:
+                yield "crop", (f"found {list(self.crop)}, which reaches beyond the picture of "
+                               f"{width} x {height} pixels with an overscan of {self.overscan}; "
+                               f"x may go from {low} to {right} and y from {low} to {bottom}")

@@ -17,6 +17,7 @@ from pathlib import Path
 from vfx.pipeline.errors import MissingInput
 from vfx.pipeline.frames import format_frames
 from vfx.pipeline.manifest import State
+from vfx.pipeline.stage_render import near_frames, with_near_frames
 from vfx.pipeline.stages import STAGE
 from vfx.pipeline.work import Work
 
@@ -86,23 +87,28 @@ class Submission:
 def build_jobs(work: Work, frames: Sequence[int], chunk: int, *, force: bool) -> tuple[
         FarmJob, ...]:
     """Return the jobs that have something to do for ``frames``; comp always checks them."""
-    last = frames[-1]
+    # A picture takes the pieces of the frames beside it, too.
+    wide = with_near_frames(work.shot, list(frames))
+    last = wide[-1]
     through = [frame for frame in work.shot.frames if frame <= last]
     wanted = {
         stage: [frame for frame, state in work.states(STAGE[stage], listed).items()
                 if force or state is not State.DONE]
-        for stage, listed in (("geometry", frames), ("sim", through), ("align", frames),
+        for stage, listed in (("geometry", frames), ("sim", through), ("align", wide),
                               ("render", frames))}
     jobs: list[FarmJob] = []
+    # Where no picture looks at the frames beside it, align takes the frames of render, which hold
+    # its own, so that chunks can follow in pairs.
+    aside = any(near_frames(work.shot, frame) for frame in frames)
 
     def add(stage: str, chunks: Sequence[Sequence[int]], *, is_chunked: bool = False) -> None:
         before = jobs[-1] if jobs else None
         listed = tuple(tuple(part) for part in chunks)
         jobs.append(FarmJob(
             stage, listed, before.stage if before else None, is_chunked,
-            is_paired=is_chunked and before is not None and before.chunks == listed))
+            is_paired=(is_chunked and before is not None and before.chunks == listed
+                       and not aside)))
 
-    # align takes the frames of render, which hold its own, so that chunks can follow in pairs.
     chunks = split(wanted["render"] or wanted["align"], chunk)
     if wanted["geometry"]:
         add("geometry", [frames])
@@ -110,7 +116,7 @@ def build_jobs(work: Work, frames: Sequence[int], chunk: int, *, force: bool) ->
         add("sim", [[last]])
     if wanted["align"]:
         add("lineage", [[last]])
-        add("align", chunks, is_chunked=True)
+        add("align", split(wanted["align"], chunk) if aside else chunks, is_chunked=True)
     if wanted["render"]:
         add("render", chunks, is_chunked=True)
     add("comp", [frames])

@@ -171,22 +171,26 @@ def load_environment(name, folder):
     return np.frombuffer(data[:24], np.float32).reshape(1, 2, 3)
 
 
-def render_frame(device, solid, fragments, camera, light, looks, floor, floor_look, film,
-                 environment, progress=None, *, faces=None, area_lights=(), texture=None):
+def render_picture(device, solid, fragments, camera, light, looks, floor, floor_look, film,
+                   environment, progress=None, *, faces=None, area_lights=(), texture=None,
+                   near=None):
     if (light.exposure, fragments.frame) == (-9.0, 1003):
         raise RuntimeError("the tree has a hole")
     MADE.append(("render", fragments.frame))
     progress(0.5)
     width, height = film.resolution
     value = float(fragments.center.sum()) % 1.0
-    return {name: np.full((height, width), value, np.float32) for name in "RGBA"}
+    channels = {name: np.full((height, width), value, np.float32) for name in "RGBA"}
+    return types.SimpleNamespace(channels=channels, samples=1.0,
+                                 matte_channels={"CryptoFragment00.R": channels["R"]},
+                                 matte_header={"cryptomatte/1234567/name": "CryptoFragment"})
 
 
 def frame_header(camera, film, fps, frame):
     return {"frame": frame}
 
 
-def write_exr(path, channels, header):
+def write_exr(path, channels, header, *, exact=False):
     with open(path, "wb") as file:
         np.savez(file, header=np.array(json.dumps(header)), **channels)
 
@@ -213,7 +217,7 @@ MODULES = {
     "vfx.raytrace.environment": ("load_environment",),
     "vfx.raytrace.exr": ("read_exr", "write_exr"),
     "vfx.raytrace.camera": ("frame_header",),
-    "vfx.raytrace.render": ("render_frame",),
+    "vfx.raytrace.render": ("render_picture",),
 }
 
 SHOT = """\
@@ -241,6 +245,7 @@ exposure = 0.0
 [render]
 resolution = [8, 6]
 samples = 1
+passes = ["beauty"]
 """
 
 

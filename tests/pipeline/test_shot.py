@@ -48,7 +48,8 @@ def test_a_shot_becomes_its_sections(shot_file: Path) -> None:
 def test_every_default_satisfies_its_own_rule() -> None:
     for name, cls in {**SECTIONS, **LISTS}.items():
         required = {"material": "glass", "cells": [1, 1, 1], "position": [0, 0, 0],
-                    "velocity": [0, 0, 0], "origin": [0, 0, 0], "u": [1, 0, 0], "v": [0, 1, 0]}
+                    "velocity": [0, 0, 0], "origin": [0, 0, 0], "u": [1, 0, 0], "v": [0, 1, 0],
+                    "frame": 1001}
         names = {field.name for field in dataclasses.fields(cls)
                  if field.default is dataclasses.MISSING}
         complaints = Complaints()

@@ -22,7 +22,7 @@ def frame():
     return {name: random.normal(size=(45, 80)).astype(np.float32) for name in names}
 
 
-HEADER = frame_header(Camera(), Film(), Fraction(24000, 1001), 1010)
+HEADER = frame_header(Camera(), Film(resolution=(80, 45)), Fraction(24000, 1001), 1010)
 
 
 def stored(name, values):

@@ -1,0 +1,75 @@
+"""The command ``vfx preview``: a picture in seconds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from vfx.pipeline.cli_options import (
+    SHOT,
+    WORK,
+    check_device_name,
+    check_thread_count,
+    ends_in_sentences,
+)
+from vfx.pipeline.physics import check_meshes
+from vfx.pipeline.preview import write_png
+from vfx.pipeline.run import Request, open_device, open_work
+from vfx.pipeline.views import COLORS, SAMPLES, SHOWN, WIDTH, ViewRequest, make_view, view_path
+from vfx.raytrace.settings import PASSES
+
+
+@click.command()
+@SHOT
+@click.option("--frame", type=int, metavar="N",
+              help="The frame, whose pieces must be aligned; by default the solid at rest.")
+@click.option("--show", type=click.Choice(SHOWN), default="shot", show_default=True,
+              help="As the shot's camera sees it; or the object alone: its surface, its elements "
+              "exploded, or cut in the middle.")
+@click.option("--color", type=click.Choice(COLORS), default=None,
+              help="What colours mean; by default the shot's looks, and volume for exploded and "
+              "cut.")
+@click.option("--pass", "layer", type=click.Choice(PASSES), default="beauty", show_default=True,
+              help="A pass of the frames, as colours.")
+@click.option("--width", type=click.IntRange(16, 8192), default=WIDTH, show_default=True,
+              metavar="N", help="Width of the picture at most.")
+@click.option("--samples", type=click.IntRange(1, 4096), default=SAMPLES, show_default=True,
+              metavar="N", help="Camera rays a pixel.")
+@click.option("--output", "-o", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+              help="The PNG to write; by default one in <work>/preview/.")
+@click.option("--device", default="auto", show_default=True, callback=check_device_name,
+              metavar="auto|cpu|guard|cuda:N", help="Where the kernels run.")
+@click.option("--threads", callback=check_thread_count, metavar="N",
+              help="CPU threads; by default all cores.")
+@WORK
+@ends_in_sentences
+def preview(shot: Path, frame: int | None, show: str, color: str | None, layer: str, width: int,
+            samples: int, output: Path | None, device: str, threads: int | None,
+            work: Path | None) -> None:
+    """Make a picture of SHOT in seconds.
+
+    Nothing has to run before it: without --frame the solid is shown at rest, from its file or
+    divided in memory.
+
+    \b
+    Examples:
+      vfx preview shots/glass.toml
+      vfx preview shots/vase.toml --show exploded
+      vfx preview shots/glass.toml --show cut --color strength
+      vfx preview shots/glass.toml --frame 1013 --pass forward -o motion.png
+    """
+    request = Request(shot, device=device, work=work, threads=threads)
+    opened = open_work(request)
+    check_meshes(opened.shot)
+    view = ViewRequest(frame=frame, show=show, color=color or "", layer=layer, width=width,
+                       samples=samples)
+    pixels = make_view(opened, open_device(request), view, click.echo)
+    path = output or view_path(opened, view)
+    write_png(path, pixels)
+    click.echo(f"wrote {path}")
+
+
+def add_preview_command(main: click.Group) -> None:
+    """Add the command to the program's."""
+    main.add_command(preview)

@@ -1,0 +1,293 @@
+"""Quick pictures of a shot: its pieces at a frame, or its solid whole, exploded or cut.
+
+They need no rendering before them, and of the solid no simulation: what is not on disk is made
+in memory. Values of elements (volume, strength, damage, piece) are shown as colours: the solid
+is given as many materials as there are colours.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+from vfx.pipeline.errors import MissingInput, ShotError
+from vfx.pipeline.manifest import State
+from vfx.pipeline.pass_colors import pass_pixels, ramp
+from vfx.pipeline.preview import Pixels, display_pixels
+from vfx.pipeline.stage_render import near_frames
+from vfx.pipeline.stages import STAGE
+from vfx.pipeline.work import Work
+
+if TYPE_CHECKING:
+    from vfx.device import Device
+    from vfx.geometry.handoff import FragmentsFrame, Solid
+    from vfx.raytrace.settings import Camera, Film
+
+SHOWN = ("shot", "surface", "exploded", "cut")
+COLORS = ("look", "volume", "strength", "damage", "fragment")
+#: How far elements are moved apart, in distances from the middle of their body.
+EXPLOSION = 0.6
+N_COLORS = 64
+WIDTH, SAMPLES = 640, 8
+
+
+@dataclass(frozen=True)
+class ViewRequest:
+    """What is to be shown; ``frame`` None is the solid at rest."""
+
+    frame: int | None = None
+    show: str = "shot"
+    color: str = ""               # by default: volume for exploded and cut, else the look
+    layer: str = "beauty"         # a pass of the frames
+    width: int = WIDTH            # [pixels]
+    samples: int = SAMPLES
+
+    @property
+    def colored_by(self) -> str:
+        """What the colours mean."""
+        return self.color or ("volume" if self.show in ("exploded", "cut") else "look")
+
+
+def make_view(work: Work, device: Device, request: ViewRequest,
+              say: Callable[[str], None]) -> Pixels:
+    """Return the picture of a request, 8-bit sRGB (h, w, 3)."""
+    from vfx.geometry.faces import all_faces
+    from vfx.raytrace.motion import Neighbors
+    from vfx.raytrace.render import render_picture
+
+    shot = work.shot
+    solid = _solid(work, device, say)
+    now = _at_rest(work, solid) if request.frame is None else _pieces(work, request.frame)
+    film = _film(work, request)
+    camera_at = work.camera()
+    camera = dataclasses.replace(camera_at(now.frame), shutter_angle=0.0)
+    near, floor = Neighbors(), shot.floor
+    if request.show == "shot" and request.frame is not None:
+        following = request.frame + 1 if request.frame < shot.last_frame else None
+        if following in near_frames(shot, request.frame) and _is_done(work, "align", following):
+            near = Neighbors(None, _pieces(work, following),
+                             shot.steps_per_frame * shot.solver.timestep)
+    faces = all_faces(solid)
+    shown, legend, looks = solid, None, dict(shot.looks)
+    if request.colored_by != "look":
+        shown, looks, legend = _colored(work, solid, now, request.colored_by)
+    if request.show in ("exploded", "cut"):
+        now = _exploded(solid, now) if request.show == "exploded" else _cut(solid, now, camera)
+    if request.show != "shot":
+        camera = _fitted(camera, film, solid, now)
+        floor = dataclasses.replace(floor, enabled=False)
+    picture = render_picture(
+        device, shown, now, camera if request.show != "shot" else camera_at, shot.light, looks,
+        floor, shot.floor_look, film, work.environment(), faces=faces,
+        area_lights=shot.area_lights, texture=work.texture(), near=near)
+    if request.layer == "beauty":
+        color = np.stack([picture.channels[name] for name in "RGB"], axis=-1)
+        pixels = display_pixels(color, film.color_space)
+    else:
+        pixels = pass_pixels(request.layer, {**picture.channels, **picture.matte_channels},
+                             film.color_space)
+    return _labelled(pixels, legend) if legend is not None else pixels
+
+
+def _solid(work: Work, device: Device, say: Callable[[str], None]) -> Solid:
+    """Return the solid of the shot: from its file, or built now."""
+    from vfx.geometry.handoff import Solid
+    from vfx.pipeline.cache import read_npz
+
+    frame = work.shot.first_frame
+    if _is_done(work, "geometry", frame):
+        return Solid.from_arrays(read_npz(work.path(STAGE["geometry"], frame)))
+    from vfx.geometry.build import build_solid
+
+    say("preview: geometry is not done; the bodies are divided in memory")
+    try:
+        return build_solid(device, work.shot.bodies).solid
+    except ValueError as error:
+        raise ShotError(f"{work.shot.path}: {error}") from None
+
+
+def _is_done(work: Work, stage: str, frame: int) -> bool:
+    return work.state(STAGE[stage], frame) is State.DONE
+
+
+def _pieces(work: Work, frame: int) -> FragmentsFrame:
+    """Return the pieces of a frame; raise with the command that makes them."""
+    from vfx.geometry.handoff import FragmentsFrame
+    from vfx.pipeline.cache import read_npz
+
+    shot = work.shot
+    if frame not in shot.frames:
+        raise ShotError(f"{shot.path}: --frame: found {frame}, but the shot has frames "
+                        f"{shot.first_frame} to {shot.last_frame}")
+    if not _is_done(work, "align", frame):
+        raise MissingInput(f"preview of frame {frame} needs its pieces, which are not done; leave "
+                           "--frame out for the solid at rest, or run first:\n"
+                           f"  vfx stage sim {shot.path} --frames {frame}\n"
+                           f"  vfx stage align {shot.path} --frames {frame}")
+    return FragmentsFrame.from_arrays(read_npz(work.path(STAGE["align"], frame)))
+
+
+def _at_rest(work: Work, solid: Solid) -> FragmentsFrame:
+    """Return whole bodies at rest, and the projectiles where they start."""
+    from vfx.geometry.handoff import FragmentsFrame
+
+    balls = work.shot.projectiles
+    used, body = np.unique(solid.body, return_inverse=True)
+    mass = np.bincount(body, solid.volume)
+    center = np.stack([np.bincount(body, solid.volume * axis) / mass
+                       for axis in solid.position.T], axis=1)
+    still = np.zeros((len(used), 3))
+    return FragmentsFrame(
+        frame=work.shot.first_frame, time=0.0, fragment=solid.body.astype(np.int32),
+        id=used.astype(np.int32), rotation=np.tile(np.eye(3), (len(used), 1, 1)),
+        translation=still, center=center, velocity=still, angular_velocity=still, mass=mass,
+        count=np.bincount(body).astype(np.int32),
+        damage=np.zeros(solid.n_particles, np.float32),
+        projectile_position=np.array([ball.position for ball in balls], float).reshape(-1, 3),
+        projectile_radius=np.array([ball.radius for ball in balls], float))
+
+
+def _film(work: Work, request: ViewRequest) -> Film:
+    """Return the shot's film, small and quick."""
+    film = work.shot.film
+    width, height = film.resolution
+    scale = min(1.0, request.width / width)
+    return dataclasses.replace(
+        film, resolution=(max(1, round(width * scale)), max(1, round(height * scale))),
+        samples=request.samples, noise_target=0.0, lighting="harmonic", denoise=False,
+        overscan=0, crop=(), background=True,
+        passes=tuple(dict.fromkeys(("beauty", "fragment", request.layer))))
+
+
+def _exploded(solid: Solid, now: FragmentsFrame) -> FragmentsFrame:
+    """Return every element as a piece of its own, moved away from the middle of its body."""
+    n = solid.n_particles
+    piece = np.searchsorted(now.id, now.fragment)
+    rotation = now.rotation[piece]
+    place = np.einsum("kij,kj->ki", rotation, solid.position) + now.translation[piece]
+    middle = np.stack([np.bincount(solid.body, axis) / np.maximum(np.bincount(solid.body), 1)
+                       for axis in place.T], axis=1)
+    away = EXPLOSION * (place - middle[solid.body])
+    return dataclasses.replace(
+        now, fragment=np.arange(n, dtype=np.int32), id=np.arange(n, dtype=np.int32),
+        rotation=rotation, translation=now.translation[piece] + away,
+        projectile_position=np.zeros((0, 3)), projectile_radius=np.zeros(0))
+
+
+def _cut(solid: Solid, now: FragmentsFrame, camera: Camera) -> FragmentsFrame:
+    """Return the pieces without the half that is nearer to the camera.
+
+    The elements of that half are pieces that are shrunk to a point inside of what stays.
+    """
+    piece = np.searchsorted(now.id, now.fragment)
+    place = np.einsum("kij,kj->ki", now.rotation[piece], solid.position) + now.translation[piece]
+    toward = np.subtract(camera.position, camera.target) * [1.0, 0.0, 1.0]
+    if not np.linalg.norm(toward) > 0.0:
+        toward = np.array([0.0, 0.0, 1.0])
+    # Along the axis of the grid that comes nearest, so that a cut runs between cubes.
+    axis = int(np.abs(toward).argmax())
+    middle = 0.5 * (place.min(axis=0) + place.max(axis=0))
+    is_gone = (place[:, axis] - middle[axis]) * np.sign(toward[axis]) > 0.0
+    ghost = int(now.id.max()) + 1
+    stays = place[~is_gone] if (~is_gone).any() else place
+    return dataclasses.replace(
+        now, fragment=np.where(is_gone, ghost, now.fragment).astype(np.int32),
+        id=np.append(now.id, ghost).astype(np.int32),
+        rotation=np.concatenate([now.rotation, np.zeros((1, 3, 3))]),
+        translation=np.concatenate([now.translation, stays[:1]]),
+        projectile_position=np.zeros((0, 3)), projectile_radius=np.zeros(0))
+
+
+def _fitted(camera: Camera, film: Film, solid: Solid, now: FragmentsFrame) -> Camera:
+    """Return the camera moved along its line of sight until all pieces are in the picture."""
+    piece = np.searchsorted(now.id, now.fragment)
+    seen = np.einsum("kij,kj->ki", now.rotation[piece], solid.position) + now.translation[piece]
+    low, high = seen.min(axis=0), seen.max(axis=0)
+    target = 0.5 * (low + high)
+    radius = 0.5 * float(np.linalg.norm(high - low)) + float(solid.length_scale.max())
+    back = np.subtract(camera.position, camera.target)
+    width, height = film.resolution
+    half = 0.5 * camera.film_width / camera.focal_length * min(1.0, height / width)
+    distance = 1.05 * radius / np.sin(np.arctan(half))
+    eye = target + distance * back / np.linalg.norm(back)
+    return dataclasses.replace(
+        camera, position=(float(eye[0]), float(eye[1]), float(eye[2])),
+        target=(float(target[0]), float(target[1]), float(target[2])), f_stop=0.0)
+
+
+def _colored(work: Work, solid: Solid, now: FragmentsFrame,
+             name: str) -> tuple[Solid, dict[str, Any], tuple[str, float, float]]:
+    """Return the solid with a material a colour, the looks, and what the colours mean."""
+    from vfx.raytrace.settings import Look
+
+    value, title = _values(work, solid, now, name)
+    low, high = (np.percentile(value, [1.0, 99.0]) if name in ("volume", "strength")
+                 else (float(value.min()), float(value.max())))
+    part = (value - low) / (high - low) if high > low else np.full(len(value), 0.5)
+    if name == "fragment":
+        part = np.mod(value * 0.6180339887, 1.0)
+    shade = np.clip(np.floor(N_COLORS * np.clip(part, 0.0, 1.0)), 0, N_COLORS - 1).astype(np.int32)
+    looks: dict[str, Any] = {}
+    for number in range(N_COLORS):
+        red, green, blue = 0.85 * ramp((number + 0.5) / N_COLORS)
+        albedo = (float(red), float(green), float(blue))
+        looks[f"color{number}"] = Look(albedo=albedo, fracture_albedo=albedo, specular=0.02,
+                                       shininess=30.0)
+    colored = dataclasses.replace(
+        solid, body=shade, material_name=np.array(list(looks)),
+        length_scale=np.full(N_COLORS, float(solid.length_scale.min())),
+        body_name=np.array(list(looks)))
+    return colored, looks, (title, float(low), float(high))
+
+
+def _values(work: Work, solid: Solid, now: FragmentsFrame, name: str) -> tuple[Any, str]:
+    """Return a value for each element (n,), and what it is called."""
+    if name == "volume":
+        return 1e9 * solid.volume, "volume [mm^3]"
+    if name == "damage":
+        return now.damage.astype(float), "damage"
+    if name == "fragment":
+        return now.fragment.astype(float), "piece"
+    from vfx.sim.initial import strain_limits
+
+    shot = work.shot
+    materials = [shot.materials[str(material)] for material in solid.material_name]
+    limit = strain_limits(solid, materials, shot.solver, shot.regions, shot.weakening,
+                          work.densities())
+    return limit, "strain limit"
+
+
+def _labelled(pixels: Pixels, legend: tuple[str, float, float]) -> Pixels:
+    """Write what the colours mean into the lower left corner."""
+    title, low, high = legend
+    image = Image.fromarray(pixels)
+    draw = ImageDraw.Draw(image)
+    font = ImageFont.load_default()
+    width, height = image.size
+    bar = max(60, width // 4)
+    left, top = 10, height - 30
+    strip = ramp(np.linspace(0.0, 1.0, bar)[None].repeat(8, axis=0))
+    image.paste(Image.fromarray(display_pixels(strip, "linear-rec709")), (left, top))
+    text = title if low == high else f"{title}: {low:.4g} to {high:.4g}"
+    draw.text((left, top + 10), text, fill=(235, 235, 235), font=font, stroke_width=1,
+              stroke_fill=(20, 20, 20))
+    return np.asarray(image)
+
+
+def view_path(work: Work, request: ViewRequest) -> Path:
+    """Return where the picture of a request goes unless it is said."""
+    words = [work.shot.name]
+    if request.show != "shot":
+        words.append(request.show)
+    if request.color:
+        words.append(request.color)
+    if request.layer != "beauty":
+        words.append(request.layer)
+    name = "_".join(words) + (f".{request.frame:04d}" if request.frame is not None else "")
+    return work.folder / "preview" / f"{name}.png"

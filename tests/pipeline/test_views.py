@@ -1,0 +1,129 @@
+"""Previews come from any state of a shot, and show what they say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from PIL import Image
+
+from vfx.pipeline.cli import main
+
+SHOT = """\
+[shot]
+frames = "1001-1003"
+[time]
+steps_per_frame = 4
+[[bodies]]
+name = "left"
+material = "clay"
+cells = [4, 4, 4]
+spacing = 0.02
+center = [-0.06, 0.05, 0.0]
+[[bodies]]
+name = "right"
+material = "clay"
+cells = [2, 2, 2]
+spacing = 0.04
+center = [0.06, 0.05, 0.0]
+[materials.clay]
+density = 1800.0
+bulk_modulus = 1e9
+[sim]
+timestep = "auto"
+[render]
+resolution = [96, 64]
+samples = 1
+"""
+
+
+@pytest.fixture
+def shot(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "jars.toml"
+    path.write_text(SHOT)
+    return path
+
+
+def vfx(*words):
+    result = CliRunner().invoke(main, [str(word) for word in words])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+def picture(*words):
+    result = vfx("preview", *words, "--device", "cpu")
+    assert result.exit_code == 0, result.output
+    path = Path(result.output.split("wrote ")[1].strip())
+    return np.asarray(Image.open(path)).astype(float)
+
+
+def test_the_solid_is_seen_before_anything_ran(shot):
+    whole = picture(shot)
+    assert whole.shape == (64, 96, 3) and whole.std() > 10.0
+    assert not (shot.parent / "work" / "jars" / "geometry").exists()
+    views = [picture(shot, "--show", show) for show in ("surface", "exploded", "cut")]
+    views.append(picture(shot, "--show", "cut", "--color", "strength"))
+    for i, view in enumerate(views):
+        for other in views[:i]:
+            assert np.abs(view - other).mean() > 1.0
+
+
+def test_colors_tell_volumes_apart(shot):
+    """The right body's elements have eight times the volume: hot, the left's cold."""
+    view = picture(shot, "--show", "surface", "--color", "volume", "--samples", "4")
+    red, blue = view[..., 0] - view[..., 2] > 60, view[..., 2] - view[..., 0] > 40
+    red[-32:, :40] = blue[-32:, :40] = False        # the legend
+    assert red.sum() > 50 and blue.sum() > 50
+    assert np.nonzero(red)[1].mean() > np.nonzero(blue)[1].mean() + 15
+
+
+def test_frames_and_passes_need_their_pieces(shot):
+    result = vfx("preview", shot, "--frame", "1002", "--device", "cpu")
+    assert result.exit_code == 3 and "vfx stage align" in result.output
+    result = vfx("preview", shot, "--frame", "1099", "--device", "cpu")
+    assert result.exit_code == 2 and "1001 to 1003" in result.output
+    assert vfx("run", shot, "--frames", "1002", "--device", "cpu").exit_code == 0
+    beauty = picture(shot, "--frame", "1002")
+    for layer in ("depth", "N", "P", "forward", "albedo", "fragment", "damage", "mask", "shadow",
+                  "diffuse", "specular", "refraction", "cryptomatte"):
+        view = picture(shot, "--frame", "1002", "--pass", layer)
+        assert view.shape == beauty.shape
+        assert not np.array_equal(view, beauty), layer
+    chosen = picture(shot, "--frame", "1002", "-o", "here.png", "--width", "48")
+    assert chosen.shape == (32, 48, 3) and Path("here.png").is_file()
+
+
+def test_frames_beside_the_wanted_one_are_aligned_for_its_vectors(shot):
+    assert vfx("run", shot, "--frames", "1001", "--device", "cpu").exit_code == 0
+    made = {path.name for path in Path("work/jars").rglob("*.????.*")}
+    assert {"jars.1001.exr", "jars_crypto.1001.exr", "frame.1002.npz"} <= made
+    assert "jars.1002.exr" not in made and "frame.1003.npz" not in made
+    # Without vectors the frame stands alone.
+    shot.write_text(SHOT + 'passes = ["beauty"]\n')
+    assert vfx("run", shot, "--frames", "1001", "--device", "cpu", "--work", "w").exit_code == 0
+    made = {path.name for path in Path("w").rglob("*.????.*")}
+    assert "jars.1001.exr" in made and "frame.1002.npz" not in made
+    assert "jars_crypto.1001.exr" not in made
+
+
+@pytest.mark.parametrize(("text", "code", "message"), [
+    ('passes = ["beauty", "deph"]', 2, "did you mean 'depth'?"),
+    ('passes = ["depth"]', 2, "lacks 'beauty'"),
+    ("crop = [0, 0, 0, 5]", 2, "at least 1 pixel"),
+    ("crop = [90, 0, 10, 10]", 2, "beyond the picture"),
+    ("resolution = [0, 64]", 2, "at least 1 pixel"),
+    ('filter = "blackmann"', 2, "did you mean 'blackman-harris'?"),
+    ('[camera]\nusd = "none.usda"', 3, "there is no such file"),
+    ("[[camera_keys]]\nframe = 1\n[[camera_keys]]\nframe = 1", 2, "must rise"),
+    ("[[camera_keys]]\nframe = 1\nposition = [0, 1]", 2, "3 numbers"),
+    ("[[camera_keys]]\nframe = 1001\nposition = [0, 0.06, 0]", 2, "stands at its target"),
+])
+def test_bad_pictures_are_refused_before_anything_is_written(shot, text, code, message):
+    body = SHOT.replace("resolution = [96, 64]\n", "") if "resolution" in text else SHOT
+    shot.write_text(body + text + "\n")
+    result = vfx("run", shot, "--device", "cpu")
+    assert result.exit_code == code, result.output
+    assert message in result.output and not Path("work").exists()
