@@ -399,21 +399,27 @@ class _Writer:
         UsdShade.MaterialBindingAPI.Apply(floor.GetPrim()).Bind(self._material("floor_look"))
 
     def _write_camera(self) -> None:
-        from pxr import Gf, UsdGeom
+        from pxr import Gf, Usd, UsdGeom
 
         from vfx.raytrace.camera import camera_view, world_to_camera
 
-        shot = self._shot
-        view = camera_view(shot.camera, shot.film)
+        shot, path = self._shot, self._reader.work.camera()
         camera = UsdGeom.Camera.Define(self._stage, self._root.AppendChild("camera"))
-        # USD measures lenses in tenths of a scene unit, here of a metre.
         width, height = shot.film.resolution
-        camera.CreateFocalLengthAttr(shot.camera.focal_length / 100.0)
-        camera.CreateHorizontalApertureAttr(shot.camera.film_width / 100.0)
-        camera.CreateVerticalApertureAttr(shot.camera.film_width * height / width / 100.0)
+        transform = camera.AddTransformOp()
+        focal = camera.CreateFocalLengthAttr()
+        cameras = {frame: path(frame) for frame in self._reader.frames}
+        moves = len(set(cameras.values())) > 1
+        for frame, seen in cameras.items() if moves else list(cameras.items())[:1]:
+            at = frame if moves else Usd.TimeCode.Default()
+            matrix = np.linalg.inv(world_to_camera(camera_view(seen, shot.film)))
+            transform.Set(Gf.Matrix4d(*map(float, matrix.ravel())), at)
+            # USD measures lenses in tenths of a scene unit, here of a metre.
+            focal.Set(seen.focal_length / 100.0, at)
+        film = cameras[self._reader.frames[0]].film_width
+        camera.CreateHorizontalApertureAttr(film / 100.0)
+        camera.CreateVerticalApertureAttr(film * height / width / 100.0)
         camera.CreateClippingRangeAttr(Gf.Vec2f(0.001, 1000.0))
-        matrix = np.linalg.inv(world_to_camera(view))
-        camera.AddTransformOp().Set(Gf.Matrix4d(*map(float, matrix.ravel())))
 
 
 def world_motion(center: Array, motion: Motion, number: int) -> tuple[Array, Array]:

@@ -399,3 +399,22 @@ def test_a_missing_library_is_named_with_the_way_to_get_it(
         result = vfx("export", shot, "--to", to, "--work", shot.parent / "work")
         assert result.exit_code == 3
         assert cure in " ".join(result.output.split())
+
+
+def test_the_usd_camera_moves_as_the_shot_says(shot: Path, tmp_path: Path) -> None:
+    pytest.importorskip("pxr", reason="usd-core is not installed")
+    from pxr import Usd, UsdGeom
+
+    moving = tmp_path / "plate.toml"
+    moving.write_text(SHOT + "[[camera_keys]]\nframe = 1001\nposition = [0.0, 0.12, 0.4]\n"
+                      "[[camera_keys]]\nframe = 1005\nposition = [0.2, 0.12, 0.4]\n"
+                      "focal_length = 70.0\n")
+    result = vfx("export", moving, "--to", "usd", "--work", shot.parent / "work",
+                 "--output", tmp_path / "moving.usd")
+    assert result.exit_code == 0, result.output
+    stage = Usd.Stage.Open(str(tmp_path / "moving.usd"))
+    camera = UsdGeom.Camera(stage.GetPrimAtPath("/plate/camera"))
+    for frame, x, focal in ((1001, 0.0, 0.5), (1005, 0.2, 0.7)):
+        place = camera.ComputeLocalToWorldTransform(frame).ExtractTranslation()
+        np.testing.assert_allclose(place, [x, 0.12, 0.4], atol=1e-9)
+        assert camera.GetFocalLengthAttr().Get(frame) == pytest.approx(focal)

@@ -158,8 +158,22 @@ def test_a_dry_run_shows_every_command_and_writes_nothing(shot: Path, vfx) -> No
                 if line[0:1].isalpha() and "task" in line] == STAGES
         assert f"stage render {shot} --work {folder} --frames 1003-1004" in result.output
         assert "align: 2 tasks, after lineage\n" in result.output
-        assert "render: 2 tasks, after align, chunk by chunk" in result.output
+        assert "render: 2 tasks, after align\n" in result.output
     assert not folder.exists()
+
+
+def test_chunks_follow_each_other_where_frames_need_no_others(shot: Path, vfx, tmp_path) -> None:
+    """Motion vectors and blur take the pieces of the next frame, which another chunk aligns."""
+    alone = tmp_path / "plate.toml"
+    alone.write_text(SHOT + 'passes = ["beauty", "depth"]\n')
+    words = ("--farm", "slurm", "--chunk", 2, "--work", tmp_path / "work", "--dry-run")
+    output = vfx("submit", alone, *words).output
+    assert "render: 2 tasks, after align, chunk by chunk" in output
+    assert "--dependency=aftercorr:<align>" in output
+    output = vfx("submit", shot, *words, "--frames", "1001-1002").output
+    assert "stage align" in output and "--frames 1001-1002 " in output
+    assert "--frames 1003 " in output, "the frame after the last is aligned, too"
+    assert "aftercorr" not in output
 
 
 def test_what_is_done_is_left_out(shot: Path, undisturbed, vfx) -> None:
@@ -175,7 +189,7 @@ def test_what_is_done_is_left_out(shot: Path, undisturbed, vfx) -> None:
     (folder / "align/frame.1004.npz").unlink()
     output = vfx("submit", shot, "--farm", "local", "--chunk", 1, "--work", folder,
                  "--dry-run").output
-    assert "lineage" in output and "align: 2 tasks" in output
+    assert "lineage" in output and "align: 1 task," in output
 
 
 def test_a_local_pool_survives_kills(shot: Path, undisturbed: dict[str, bytes]) -> None:
