@@ -29,6 +29,8 @@ FIRST_REACH_WALL = -7
 LARGEST_CELL = 16_384
 #: Cells computed at once: a bound of the scratch memory.
 CHUNK = 16_384
+#: Planes and vertices a cell that room is made for: random points have 15.5 and 27.1.
+PLANES_A_CELL, VERTICES_A_CELL = 16.5, 29.0
 #: Sites a cell of the grid that they are searched in.
 SITES_A_CELL = 1.5
 
@@ -64,11 +66,15 @@ def voronoi_cells(device: Device, site: Any, lower: Array, upper: Array, reach: 
     box = device.from_host(np.concatenate([lower, upper]).astype(np.float64))
     given = (grid.frame, grid.start, grid.point, box, xp.ascontiguousarray(reach[grid.order]))
     room = _room(device, min(CHUNK, n), MOST_PLANES, MOST_VERTICES)
-    chunks = [_compute_chunk(device, first, min(CHUNK, n - first), given, room)
+    plane, vertex_plane, position = (
+        _GrowingList(device, n, *kind) for kind in (
+            (PLANES_A_CELL, (), xp.int32), (VERTICES_A_CELL, (3,), xp.uint16),
+            (VERTICES_A_CELL, (3,), xp.float64)))
+    counts = [_compute_chunk(device, first, min(CHUNK, n - first), given, room,
+                             (plane, vertex_plane, position))
               for first in range(0, n, CHUNK)]
-    n_planes, n_vertices, plane, vertex_plane, position = (
-        xp.concatenate(part) for part in zip(*chunks, strict=True))
-    chunks.clear()
+    n_planes, n_vertices = (xp.concatenate(part) for part in zip(*counts, strict=True))
+    plane, vertex_plane, position = (part.filled for part in (plane, vertex_plane, position))
     plane_start, vertex_start = list_starts(device, n_planes), list_starts(device, n_vertices)
     link = xp.empty(len(position), xp.int32)
     kernels.link_vertices(n, plane_start, vertex_start, plane, vertex_plane, link)
@@ -78,6 +84,30 @@ def voronoi_cells(device: Device, site: Any, lower: Array, upper: Array, reach: 
     number = xp.cumsum(own, dtype=xp.int32) - 1
     return Cells(grid, plane_start, plane, vertex_start, vertex_plane,
                  number[link], position[own])
+
+
+class _GrowingList:
+    """Rows of a device array that are added chunk by chunk; it is moved only when it is full."""
+
+    def __init__(self, device: Device, n: int, rows: float, shape: tuple[int, ...],
+                 dtype: Any) -> None:
+        self._xp = device.xp
+        self._array = device.xp.empty((int(rows * n) + MOST_VERTICES, *shape), dtype)
+        self._count = 0
+
+    def extend(self, n: int) -> Any:
+        """Return the next n rows, to be filled."""
+        first, self._count = self._count, self._count + n
+        if self._count > len(self._array):
+            larger = self._xp.empty((2 * self._count, *self._array.shape[1:]), self._array.dtype)
+            larger[:first] = self._array[:first]
+            self._array = larger
+        return self._array[first:self._count]
+
+    @property
+    def filled(self) -> Any:
+        """The rows so far."""
+        return self._array[:self._count]
 
 
 def _site_grid(device: Device, site: Any) -> PointGrid:
@@ -95,9 +125,10 @@ def _site_grid(device: Device, site: Any) -> PointGrid:
 
 
 def _compute_chunk(
-    device: Device, first: int, n: int, given: tuple[Any, ...], room: tuple[Any, ...]
+    device: Device, first: int, n: int, given: tuple[Any, ...], room: tuple[Any, ...],
+    lists: tuple[_GrowingList, ...],
 ) -> list[Any]:
-    """Return planes and vertices a cell, and their lists, of the cells of consecutive sites.
+    """Return planes and vertices a cell of the cells of consecutive sites; extend their lists.
 
     ``room`` is for n cells at least; it may be used again.
     """
@@ -132,13 +163,12 @@ def _compute_chunk(
         larger[0][larger[0] < 0] = 0
 
     plane_start, vertex_start = list_starts(device, n_planes), list_starts(device, n_vertices)
-    packed = [xp.empty(int(plane_start[-1]), xp.int32),
-              xp.empty((int(vertex_start[-1]), 3), xp.uint16),
-              xp.empty((int(vertex_start[-1]), 3), xp.float64)]
+    ends = (plane_start[-1], vertex_start[-1], vertex_start[-1])
+    packed = [part.extend(int(end)) for part, end in zip(lists, ends, strict=True)]
     for which, planes, vertices, filled in rooms:
         kernels.pack_cells(len(which), planes, vertices, which, *filled, plane_start,
                            vertex_start, *packed)
-    return [n_planes, n_vertices, *packed]
+    return [n_planes, n_vertices]
 
 
 def _refuse_ties(n_planes: Any) -> None:
