@@ -205,17 +205,18 @@ def _cut(solid: Solid, now: FragmentsFrame, camera: Camera) -> FragmentsFrame:
 
 
 def _fitted(camera: Camera, film: Film, solid: Solid, now: FragmentsFrame) -> Camera:
-    """Return the camera moved along its line of sight until all pieces are in the picture."""
+    """Return the camera moved along its line of sight until all pieces fill the picture."""
+    from vfx.raytrace.camera import camera_view
+
     piece = np.searchsorted(now.id, now.fragment)
     seen = np.einsum("kij,kj->ki", now.rotation[piece], solid.position) + now.translation[piece]
-    low, high = seen.min(axis=0), seen.max(axis=0)
-    target = 0.5 * (low + high)
-    radius = 0.5 * float(np.linalg.norm(high - low)) + float(solid.length_scale.max())
-    back = np.subtract(camera.position, camera.target)
-    width, height = film.resolution
-    half = 0.5 * camera.film_width / camera.focal_length * min(1.0, height / width)
-    distance = 1.05 * radius / np.sin(np.arctan(half))
-    eye = target + distance * back / np.linalg.norm(back)
+    target = 0.5 * (seen.min(axis=0) + seen.max(axis=0))
+    view = camera_view(camera, film)
+    offset = seen - target
+    margin = float(solid.length_scale.max())
+    aside = np.maximum((np.abs(offset @ view.right) + margin) / view.half_width,
+                       (np.abs(offset @ view.up) + margin) / view.half_height)
+    eye = target - 1.08 * float((aside - offset @ view.forward).max()) * view.forward
     return dataclasses.replace(
         camera, position=(float(eye[0]), float(eye[1]), float(eye[2])),
         target=(float(target[0]), float(target[1]), float(target[2])), f_stop=0.0)
