@@ -34,6 +34,8 @@ TRIAL_STEPS = 6
 #: Where all vertices are on the surface, one with a smaller dihedral angle is the flat space
 #: between neighbours on a curved surface, and not solid [degrees].
 SOLID_ANGLE = 10.0
+#: How far points below the surface are moved before they are joined, in layer spacings.
+NUDGE = 2e-3
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,10 @@ def join_points(body: Body, points: Points, spacing: float, layers: int) -> Shel
     point, layer = device.to_host(points.point), device.to_host(points.layer)
     order = morton_order(point)
     point, layer = point[order], layer[order]
+    # Points below the surface leave the planes and spheres that symmetric bodies put them on,
+    # where four of them would make a tetrahedron of no volume.
+    noise = np.random.Generator(np.random.Philox(0)).uniform(-1.0, 1.0, point.shape)
+    point = point + np.where(layer[:, None] > 0, NUDGE * spacing * noise, 0.0)
     tet, lost, kept_outer = _drop(body, point, layer, triangulate(point), spacing, layers)
     tet, detached, detached_volume = _attached(point, tet)
     return Shell(point, layer, tet, lost, detached, detached_volume, kept_outer)
