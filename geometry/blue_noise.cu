@@ -134,7 +134,7 @@ KERNEL void lattice_winding(
             const double *t = corner + 9 * (int64)column_triangle[j];
             const double cw[3] = {t[2], t[5], t[8]};
             double cu[3], cv[3];
-            load_projected(t, 2, cu, cv);
+            load_projected(t, ALONG_Z, cu, cv);
             const int covers = triangle_covers(cu, cv, u, v);
             if (covers == 0) continue;
             const double height = triangle_height(cu, cv, cw, u, v);

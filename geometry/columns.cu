@@ -1,25 +1,19 @@
 // Where columns along z meet the triangles of a closed mesh.
 //
 // Column (i, j) of nx x ny stands at (x0 + i step, y0 + j step).
-#include "geometry/cuts.cuh"
+#include "geometry/columns.cuh"
 
 struct Span { int first, last; };
 
-// The columns from first to last - 1 that may lie between low and high.
-DEVICE Span columns_between(double low, double high, double origin, double step, int n)
+// The columns from first to last - 1 that may lie among three coordinates.
+DEVICE Span span_of(const double *x, double origin, double step, int n)
 {
+    const double low = minimum(x[0], minimum(x[1], x[2]));
+    const double high = maximum(x[0], maximum(x[1], x[2]));
     Span span;
     span.first = (int)maximum(0.0, minimum((double)n, floor((low - origin) / step) - 1.0));
     span.last = (int)maximum(0.0, minimum((double)n, floor((high - origin) / step) + 2.0));
     return span;
-}
-
-DEVICE Span span_of(const double *vertex, int axis, int a, int b, int c, double origin,
-                    double step, int n)
-{
-    const double p = vertex[3 * (int64)a + axis], q = vertex[3 * (int64)b + axis];
-    const double r = vertex[3 * (int64)c + axis];
-    return columns_between(minimum(p, minimum(q, r)), maximum(p, maximum(q, r)), origin, step, n);
 }
 
 // Number of crossings of each column.
@@ -30,12 +24,12 @@ KERNEL void count_crossings(
     INOUT int *count)           // (nx, ny)
 {
     FOR_EACH(t, n_triangles) {
-        const int a = triangle[3 * t], b = triangle[3 * t + 1], c = triangle[3 * t + 2];
-        const Span across = span_of(vertex, 0, a, b, c, x0, step, nx);
-        const Span along = span_of(vertex, 1, a, b, c, y0, step, ny);
+        double x[3], y[3], z[3];
+        load_triangle(vertex, triangle, t, ALONG_Z, x, y, z);
+        const Span across = span_of(x, x0, step, nx), along = span_of(y, y0, step, ny);
         for (int i = across.first; i < across.last; ++i)
             for (int j = along.first; j < along.last; ++j)
-                if (triangle_turns(vertex, a, b, c, x0 + i * step, y0 + j * step) != 0)
+                if (triangle_covers(x, y, x0 + i * step, y0 + j * step) != 0)
                     // A sum of ones, whose order does not matter.
                     atomic_add_int(count + (int64)i * ny + j, 1);
     }
@@ -51,19 +45,19 @@ KERNEL void list_crossings(
     OUT int *turns)             // (k,) 1: out of the solid going up, -1: into it
 {
     FOR_EACH(t, n_triangles) {
-        const int a = triangle[3 * t], b = triangle[3 * t + 1], c = triangle[3 * t + 2];
-        const Span across = span_of(vertex, 0, a, b, c, x0, step, nx);
-        const Span along = span_of(vertex, 1, a, b, c, y0, step, ny);
+        double x[3], y[3], z[3];
+        load_triangle(vertex, triangle, t, ALONG_Z, x, y, z);
+        const Span across = span_of(x, x0, step, nx), along = span_of(y, y0, step, ny);
         for (int i = across.first; i < across.last; ++i)
             for (int j = along.first; j < along.last; ++j) {
-                const double x = x0 + i * step, y = y0 + j * step;
-                const int around = triangle_turns(vertex, a, b, c, x, y);
-                if (around == 0) continue;
+                const double at_x = x0 + i * step, at_y = y0 + j * step;
+                const int covers = triangle_covers(x, y, at_x, at_y);
+                if (covers == 0) continue;
                 const int64 column = (int64)i * ny + j;
                 // The slot depends on the order of threads; sorting removes that again.
                 const int64 slot = start[column] + atomic_add_int(filled + column, 1);
-                height[slot] = column_height(vertex, a, b, c, x, y);
-                turns[slot] = around;
+                height[slot] = triangle_height(x, y, z, at_x, at_y);
+                turns[slot] = covers;
             }
     }
 }

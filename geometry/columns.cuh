@@ -4,6 +4,8 @@
 // that is anticlockwise in (u, v) looks along +axis.
 #include "device/device.cuh"
 
+#define ALONG_Z 2
+
 // The column of a coordinate, inside the grid.
 DEVICE int column_of(double x, double lower, double scale, int cells)
 {
@@ -59,10 +61,23 @@ DEVICE void load_projected(const double *corner, int axis, double *u, double *v)
     }
 }
 
+// The corners of triangle t of a mesh: u and v across the axis, w along it.
+DEVICE void load_triangle(
+    const double *vertex, const int *triangle, int64 t, int axis, double *u, double *v, double *w)
+{
+    for (int k = 0; k < 3; ++k) {
+        const double *corner = vertex + 3 * (int64)triangle[3 * t + k];
+        u[k] = corner[(axis + 1) % 3];
+        v[k] = corner[(axis + 2) % 3];
+        w[k] = corner[axis];
+    }
+}
+
 // +1 or -1 where the triangle covers (u, v), by its orientation there; else 0.
 //
 // A half-line along +u meets an edge or not by comparisons that both triangles at the edge
-// make with the same numbers: no point falls between two triangles, or into both.
+// make with the same numbers: no point falls between two triangles, or into both, and over a
+// closed mesh the sum is exactly 0, whatever the rounding.
 DEVICE int triangle_covers(const double *cu, const double *cv, double u, double v)
 {
     int covers = 0;

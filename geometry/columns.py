@@ -49,7 +49,7 @@ class Columns:
             n = min(at_once, n_columns - first)
             inside = self.device.xp.zeros((n, nz), np.uint8)
             self._module.fill_cuts(n, nz, z0, step, self.start[first:first + n + 1],
-                                      self.height, self.turns, inside)
+                                   self.height, self.turns, inside)
             column, z = np.nonzero(self.device.to_host(inside))
             x, y = np.divmod(column + first, self.shape[1])
             yield np.column_stack([x, y, z]).astype(np.int32)

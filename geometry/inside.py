@@ -3,7 +3,7 @@
 A point's winding number is counted along a half-line parallel to an axis: triangles that it
 leaves the solid through, less those that it enters by. Triangles are listed in columns along
 the axis. Whether a triangle covers the half-line is decided by comparisons that its
-neighbours make with the very same numbers (``triangle_covers`` in ``inside.cu``), so that no
+neighbours make with the very same numbers (``triangle_covers`` in ``columns.cuh``), so that no
 half-line slips through an edge, or meets it twice. Two axes are counted, and the third decides
 where they differ: a mesh that is not quite closed has errors along single lines.
 """

@@ -1,5 +1,5 @@
 // The triangles straight above points, found in a tree over the triangles (see crossings.cu).
-#include "geometry/cuts.cuh"
+#include "geometry/columns.cuh"
 
 #define LEAF 4
 
@@ -24,13 +24,13 @@ DEVICE int visit_above(
             const int first = (k - n_leaves) * LEAF;
             for (int t = first; t < minimum(first + LEAF, n_triangles); ++t) {
                 if (!is_below(box + 6 * (int64)t, p)) continue;
-                const int a = triangle[3 * (int64)t], b = triangle[3 * (int64)t + 1];
-                const int c = triangle[3 * (int64)t + 2];
-                const int around = triangle_turns(vertex, a, b, c, p.x, p.y);
-                if (around == 0 || !(column_height(vertex, a, b, c, p.x, p.y) > p.z)) continue;
+                double x[3], y[3], z[3];
+                load_triangle(vertex, triangle, t, ALONG_Z, x, y, z);
+                const int covers = triangle_covers(x, y, p.x, p.y);
+                if (covers == 0 || !(triangle_height(x, y, z, p.x, p.y) > p.z)) continue;
                 if (found) {
                     found[n] = t;
-                    turns[n] = around;
+                    turns[n] = covers;
                 }
                 ++n;
             }
