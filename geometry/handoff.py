@@ -79,6 +79,12 @@ class Solid(Record):
         return len(self.position)
 
     @property
+    def grade(self) -> Array:
+        """(n,) float64: (lambda of its body / lambda of the particle)^2; 1 unless graded."""
+        grade: Array = (self.length_scale[self.body] / self.size) ** 2
+        return grade
+
+    @property
     def stored_faces(self) -> Faces:
         """The faces of the elements that are not cubes."""
         return Faces(

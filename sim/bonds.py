@@ -93,8 +93,7 @@ class ClusterBonds:
         self._edge = horizon + 0.5 if edge_volume == "partial" else 0.0
         scale = solid.size[np.maximum(self.layout.particle[:, 0], 0)]
         self._per_scale = put((unit / scale).astype(np.float32))
-        self._grade = (solid.length_scale[solid.body] / solid.size) ** 2
-        self._sum_volume = put(self.layout.scatter((self._grade * solid.volume).astype(np.float32)))
+        self._sum_volume = put(self.layout.scatter((solid.grade * solid.volume).astype(np.float32)))
         self._module = device.module("sim/bonds.cu")
 
     def set_stiffness(self, particles: Particles, stiffness: Array) -> None:
@@ -104,7 +103,7 @@ class ClusterBonds:
         geometric mean of its ends'.
         """
         solid = self._solid
-        weight = solid.volume * np.sqrt(stiffness[solid.body]) * self._grade
+        weight = solid.volume * np.sqrt(stiffness[solid.body]) * solid.grade
         self._weight[...] = self._device.from_host(self.layout.scatter(weight.astype(np.float32)))
 
     def forces(

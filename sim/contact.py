@@ -46,6 +46,7 @@ class ContactSearch:
         self.radius = device.from_host(layout.scatter(
             (0.25 * solid.size).astype(np.float32)))
         # A splinter far below its body's mean volume would be thrown by the force of a whole one.
+        # The 1e-6 outweighs rounding, of the volumes and the mean: equal elements all have share 1.
         mean = np.bincount(solid.body, solid.volume) / np.maximum(np.bincount(solid.body), 1)
         self.share = device.from_host(layout.scatter(
             np.minimum(1.0, solid.volume / mean[solid.body] + 1e-6).astype(np.float32)))

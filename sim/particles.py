@@ -25,7 +25,6 @@ class Particles:
     """Device arrays; lengths in metres, masses in kilograms."""
 
     rest_position: Any      # (C, 3, 8) float64
-    volume: Any             # (C, 8) float32
     inverse_mass: Any       # (C, 8) float32, 0 for padding
     inverse_density: Any    # (C, 8) float32, 0 for padding
     base_threshold: Any     # (C, 8) float32: tau
@@ -57,8 +56,8 @@ def make_particles(
     rest = layout.scatter(position)
     lane = np.maximum(layout.particle[:, 0], 0)
     return Particles(
-        rest_position=device.from_host(rest), volume=put(volume),
-        inverse_mass=put(1.0 / (density * volume)), inverse_density=put(1.0 / density),
+        rest_position=device.from_host(rest), inverse_mass=put(1.0 / (density * volume)),
+        inverse_density=put(1.0 / density),
         base_threshold=put(threshold, fill=1.0),
         strengthening=device.from_host(strengthening[lane].astype(np.float32)),
         support=put(support),

@@ -342,7 +342,7 @@ class Simulation:
         names = ("length", "inverse", "count", "energy")
         sums = {name: self.layout.gather(np.ascontiguousarray(total[:, k]))
                 for k, name in enumerate(names)}
-        grade = (self.solid.length_scale[self.solid.body] / self.solid.size) ** 2
+        grade = self.solid.grade
         return {**sums, "length": grade * sums["length"], "inverse": grade * sums["inverse"]}
 
     def _lane_sums(self) -> Array:
