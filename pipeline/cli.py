@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import CompletionItem, get_completion_class
@@ -13,9 +15,9 @@ from vfx.pipeline.cli_handoff import add_handoff_commands
 from vfx.pipeline.cli_options import (
     SHOT,
     WORK,
-    check_device_name,
-    check_thread_count,
     ends_in_sentences,
+    json_option,
+    kernel_options,
     run_options,
 )
 from vfx.pipeline.cli_preview import add_preview_command
@@ -38,6 +40,9 @@ from vfx.pipeline.run import (
 from vfx.pipeline.stage_comp import FOLDER as COMP_FOLDER
 from vfx.pipeline.stages import STAGE, STAGES, Stage
 from vfx.pipeline.templates import list_templates, write_asset, write_new_shot
+
+if TYPE_CHECKING:
+    from vfx.bench.rows import Row
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -269,15 +274,11 @@ def bench() -> None:
               help="Whether contact is part of the steps.")
 @click.option("--particles", type=click.IntRange(min=64, max=10**9), metavar="N",
               help="A body of about this size instead; the largest block with --scaling.")
-@click.option("--device", default="cpu", show_default=True, callback=check_device_name,
-              metavar="auto|cpu|guard|cuda:N", help="Where the kernels run.")
-@click.option("--threads", callback=check_thread_count, metavar="N",
-              help="CPU threads; by default all cores.")
+@kernel_options("cpu")
 @click.option("--cache", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
               default=Path("work/bench"), show_default=True,
               help="Where points and states are kept; it may be removed at any time.")
-@click.option("--json", "json_file", type=click.Path(path_type=Path, dir_okay=False),
-              metavar="FILE", help="Write the rows there, too.")
+@json_option
 @ends_in_sentences
 def bench_sim(case: str | None, at: int, steps: int | None, peer: str | None, scaling: bool,
               contact: bool, particles: int | None, device: str, threads: int | None, cache: Path,
@@ -293,7 +294,6 @@ def bench_sim(case: str | None, at: int, steps: int | None, peer: str | None, sc
       vfx bench sim --case glass --at 50000
       vfx bench sim --scaling
     """
-    from vfx.bench.rows import table, write_json
     from vfx.bench.scaling import measure_scaling
     from vfx.bench.sim import Request as BenchRequest
     from vfx.bench.sim import measure
@@ -308,9 +308,7 @@ def bench_sim(case: str | None, at: int, steps: int | None, peer: str | None, sc
         rows = measure(BenchRequest(
             at=at, steps=steps, peer=peer, device=device, threads=threads, contact=contact,
             particles=particles, cache=cache, **chosen), click.echo, Progress())
-    click.echo("\n".join(table(rows)))
-    if json_file is not None:
-        write_json(json_file, rows)
+    _show(rows, json_file)
 
 
 @bench.command("render")
@@ -318,15 +316,11 @@ def bench_sim(case: str | None, at: int, steps: int | None, peer: str | None, sc
               help="What to render; by default the plate of cubes.")
 @click.option("--elements", type=click.IntRange(min=512, max=10**8), metavar="N",
               help="A body of about this many elements instead of the paper's size.")
-@click.option("--device", default="cpu", show_default=True, callback=check_device_name,
-              metavar="auto|cpu|guard|cuda:N", help="Where the kernels run.")
-@click.option("--threads", callback=check_thread_count, metavar="N",
-              help="CPU threads; by default all cores.")
+@kernel_options("cpu")
 @click.option("--cache", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
               default=Path("work/bench"), show_default=True,
               help="Where solids are kept; it may be removed at any time.")
-@click.option("--json", "json_file", type=click.Path(path_type=Path, dir_okay=False),
-              metavar="FILE", help="Write the rows there, too.")
+@json_option
 @ends_in_sentences
 def bench_render(case: str | None, elements: int | None, device: str, threads: int | None,
                  cache: Path, json_file: Path | None) -> None:
@@ -342,13 +336,10 @@ def bench_render(case: str | None, elements: int | None, device: str, threads: i
     """
     from vfx.bench.render import Request as RenderRequest
     from vfx.bench.render import measure
-    from vfx.bench.rows import table, write_json
 
     rows = measure(RenderRequest(cases=(case or "plate",), elements=elements, device=device,
                                  threads=threads, cache=cache), click.echo)
-    click.echo("\n".join(table(rows)))
-    if json_file is not None:
-        write_json(json_file, rows)
+    _show(rows, json_file)
 
 
 @bench.command("geometry")
@@ -360,12 +351,8 @@ def bench_render(case: str | None, elements: int | None, device: str, threads: i
 @click.option("--scaling", is_flag=True, help="Measure 10^4, 10^5 and 10^6 elements instead.")
 @click.option("--peer", type=click.Choice(["voro++"]),
               help="Run another program on the points too and compare.")
-@click.option("--device", default="cpu", show_default=True, callback=check_device_name,
-              metavar="auto|cpu|guard|cuda:N", help="Where the kernels run.")
-@click.option("--threads", callback=check_thread_count, metavar="N",
-              help="CPU threads; by default all cores.")
-@click.option("--json", "json_file", type=click.Path(path_type=Path, dir_okay=False),
-              metavar="FILE", help="Write the rows there, too.")
+@kernel_options("cpu")
+@json_option
 @ends_in_sentences
 def bench_geometry(case: str | None, elements: int | None, scaling: bool, peer: str | None,
                    device: str, threads: int | None, json_file: Path | None) -> None:
@@ -379,16 +366,13 @@ def bench_geometry(case: str | None, elements: int | None, scaling: bool, peer: 
     """
     from vfx.bench.geometry import CASES, measure
     from vfx.bench.geometry import Request as GeometryRequest
-    from vfx.bench.rows import table, write_json
 
     if peer and case not in (None, "points"):
         raise click.UsageError("--peer goes with --case points only")
     rows = measure(GeometryRequest(
         cases=(case,) if case else CASES, elements=elements, scaling=scaling, peer=peer,
         device=device, threads=threads), click.echo)
-    click.echo("\n".join(table(rows)))
-    if json_file is not None:
-        write_json(json_file, rows)
+    _show(rows, json_file)
 
 
 @bench.command("validate")
@@ -396,8 +380,7 @@ def bench_geometry(case: str | None, elements: int | None, scaling: bool, peer: 
     ["lammps", "notched-plate", "kalthoff-winkler", "energy-release", "parameters"]))
 @click.option("--plots", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
               help="Draw a picture of each there (needs matplotlib).")
-@click.option("--json", "json_file", type=click.Path(path_type=Path, dir_okay=False),
-              metavar="FILE", help="Write the rows there, too.")
+@json_option
 @ends_in_sentences
 def bench_validate(names: tuple[str, ...], plots: Path | None, json_file: Path | None) -> None:
     """Compare the physics with other programs, closed forms and experiments.
@@ -413,6 +396,15 @@ def bench_validate(names: tuple[str, ...], plots: Path | None, json_file: Path |
         write_json(json_file, rows)
     if not passed:
         sys.exit(1)
+
+
+def _show(rows: Sequence[Row], json_file: Path | None) -> None:
+    """Print what was measured, and write it where asked to."""
+    from vfx.bench.rows import table, write_json
+
+    click.echo("\n".join(table(rows)))
+    if json_file is not None:
+        write_json(json_file, rows)
 
 
 def _comp(request: Request, dry_run: bool) -> None:

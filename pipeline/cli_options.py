@@ -83,3 +83,21 @@ def run_options(command: Command) -> Command:
     for option in reversed(options):
         command = option(command)
     return command
+
+
+def kernel_options(default: str) -> Callable[[Command], Command]:
+    """Add the options of commands that run kernels but no stage; ``default`` is their device."""
+    def add(command: Command) -> Command:
+        command = click.option(
+            "--threads", callback=check_thread_count, metavar="N",
+            help="CPU threads; by default all cores.")(command)
+        return click.option(
+            "--device", default=default, show_default=True, callback=check_device_name,
+            metavar="auto|cpu|guard|cuda:N", help="Where the kernels run.")(command)
+    return add
+
+
+def json_option(command: Command) -> Command:
+    """Add the option of commands that measure: a file for the rows."""
+    return click.option("--json", "json_file", type=click.Path(path_type=Path, dir_okay=False),
+                        metavar="FILE", help="Write the rows there, too.")(command)

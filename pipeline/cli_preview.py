@@ -6,13 +6,7 @@ from pathlib import Path
 
 import click
 
-from vfx.pipeline.cli_options import (
-    SHOT,
-    WORK,
-    check_device_name,
-    check_thread_count,
-    ends_in_sentences,
-)
+from vfx.pipeline.cli_options import SHOT, WORK, ends_in_sentences, kernel_options
 from vfx.pipeline.physics import check_meshes
 from vfx.pipeline.preview import write_png
 from vfx.pipeline.run import Request, open_device, open_work
@@ -38,10 +32,7 @@ from vfx.raytrace.settings import PASSES
               metavar="N", help="Camera rays a pixel.")
 @click.option("--output", "-o", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="The PNG to write; by default one in <work>/preview/.")
-@click.option("--device", default="auto", show_default=True, callback=check_device_name,
-              metavar="auto|cpu|guard|cuda:N", help="Where the kernels run.")
-@click.option("--threads", callback=check_thread_count, metavar="N",
-              help="CPU threads; by default all cores.")
+@kernel_options("auto")
 @WORK
 @ends_in_sentences
 def preview(shot: Path, frame: int | None, show: str, color: str | None, layer: str, width: int,
