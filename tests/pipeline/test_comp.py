@@ -14,32 +14,12 @@ import OpenEXR
 import OpenImageIO
 import pytest
 from click.testing import CliRunner
+from small_plate import plate_shot
 
 from vfx.pipeline.cli import main
 from vfx.raytrace.exr import read_exr
 
-SHOT = """\
-[shot]
-name = "plate"
-frames = "1001-1003"
-[time]
-steps_per_frame = 200
-[[bodies]]
-name = "plate"
-material = "glass"
-cells = [12, 12, 2]
-spacing = 2e-3
-center = [0.0, 0.07, 0.0]
-[materials.glass]
-[[projectiles]]
-position = [0.0, 0.07, 0.0135]
-velocity = [0.0, 0.0, -60.0]
-[sim]
-timestep = "auto"
-[render]
-resolution = [40, 24]
-samples = 2
-"""
+SHOT = plate_shot("1001-1003", steps=200, resolution=(40, 24), side=12)
 
 
 @pytest.fixture(scope="module")

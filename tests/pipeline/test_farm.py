@@ -21,34 +21,14 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from one_node_slurm import Slurm, one_node_slurm, why_not
+from small_plate import plate_shot
 
 from vfx.pipeline.cli import main
 from vfx.pipeline.farm import deadline, opencue, openjd, slurm
 from vfx.pipeline.farm.graph import FarmJob, Submission, find_program, split
 from vfx.raytrace.exr import read_exr
 
-SHOT = """\
-[shot]
-name = "plate"
-frames = "1001-1004"
-[time]
-steps_per_frame = 2000
-[[bodies]]
-name = "plate"
-material = "glass"
-cells = [14, 14, 2]
-spacing = 2e-3
-center = [0.0, 0.07, 0.0]
-[materials.glass]
-[[projectiles]]
-position = [0.0, 0.07, 0.0135]
-velocity = [0.0, 0.0, -60.0]
-[sim]
-timestep = "auto"
-[render]
-resolution = [48, 27]
-samples = 2
-"""
+SHOT = plate_shot("1001-1004", steps=2000, resolution=(48, 27), side=14)
 STAGES = ["geometry", "sim", "lineage", "align", "render", "comp"]
 
 

@@ -14,33 +14,14 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from PIL import Image
+from small_plate import plate_shot
 
 from vfx.pipeline.cli import main
 from vfx.pipeline.review_page import pass_pixels
 
 SHOT = """\
 # </script><script>document.title = "escaped"</script>
-[shot]
-name = "plate"
-frames = "1001-1005"
-[time]
-steps_per_frame = 150
-[[bodies]]
-name = "plate"
-material = "glass"
-cells = [12, 12, 2]
-spacing = 2e-3
-center = [0.0, 0.07, 0.0]
-[materials.glass]
-[[projectiles]]
-position = [0.0, 0.07, 0.0135]
-velocity = [0.0, 0.0, -60.0]
-[sim]
-timestep = "auto"
-[render]
-resolution = [96, 54]
-samples = 2
-"""
+""" + plate_shot("1001-1005", steps=150, resolution=(96, 54), side=12)
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
