@@ -25,7 +25,7 @@ import numpy as np
 from vfx.bench.cases import irregular_body
 from vfx.bench.rows import Row, less_is_better
 from vfx.bench.timing import load_warning, peak_memory
-from vfx.device import Device, DeviceError, open_device
+from vfx.device import Device
 from vfx.geometry.bodies import Body
 from vfx.geometry.cells import voronoi_cells
 from vfx.geometry.elements import Elements, Progress, Surface
@@ -33,6 +33,7 @@ from vfx.geometry.handoff import Array, Solid
 from vfx.geometry.shell import divide_shell
 from vfx.geometry.sources import surface_of
 from vfx.geometry.voronoi import divide_voronoi
+from vfx.pipeline.devices import open_device
 from vfx.pipeline.errors import FrameFailed, MissingInput
 
 CASES = ("serpent", "vase", "points")
@@ -84,12 +85,7 @@ def measure(request: Request, say: Callable[[str], None]) -> list[Row]:
 
 def measure_case(case: str, count: int, request: Request) -> list[Row]:
     """Measure one case at one size."""
-    try:
-        device = open_device(request.device)
-    except DeviceError as error:
-        raise MissingInput(f"--device {request.device}: {error}") from None
-    if request.threads is not None:
-        device.threads = request.threads
+    device = open_device(request.device, request.threads)
     if case == "points":
         return measure_points(device, count, request.peer)
     return measure_division(device, case, count, bonds=not request.scaling)

@@ -20,13 +20,13 @@ from scipy.spatial.transform import Rotation
 
 from vfx.bench.rows import Row, less_is_better, more_is_better
 from vfx.bench.timing import Timing, load_warning, peak_memory
-from vfx.device import Device, DeviceError, open_device
+from vfx.device import Device
 from vfx.geometry.bodies import Body
 from vfx.geometry.build import build_solid
 from vfx.geometry.faces import all_faces
 from vfx.geometry.handoff import Array, Faces, FragmentsFrame, Solid
 from vfx.pipeline.cache import publish
-from vfx.pipeline.errors import MissingInput
+from vfx.pipeline.devices import open_device
 from vfx.raytrace.camera import CameraRays, View, camera_view
 from vfx.raytrace.environment import load_environment
 from vfx.raytrace.film import FilmSums, tile_chunks
@@ -77,12 +77,7 @@ class Subject:
 
 def measure(request: Request, say: Callable[[str], None]) -> list[Row]:
     """Measure the cases one after the other."""
-    try:
-        device = open_device(request.device)
-    except DeviceError as error:
-        raise MissingInput(f"--device {request.device}: {error}") from None
-    if request.threads is not None:
-        device.threads = request.threads
+    device = open_device(request.device, request.threads)
     say(f"device: {device.description}, {device.threads} threads")
     warning = load_warning()
     if warning:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from vfx.bench.cases import block
 from vfx.bench.rows import Row
 from vfx.bench.timing import load_warning, peak_memory, time_steps
-from vfx.device import open_device
+from vfx.pipeline.devices import open_device
 from vfx.pipeline.errors import FrameFailed
 from vfx.sim.bonds import ClusterBonds
 
@@ -82,9 +82,7 @@ def measure_size(
     size: Size, device_name: str, threads: int | None, steps: int | None
 ) -> list[Row]:
     """Build a block and time it, by default for some seconds."""
-    device = open_device(device_name)
-    if threads is not None:
-        device.threads = threads
+    device = open_device(device_name, threads)
     setup = time.perf_counter()
     simulation = block(device, size.cells, HORIZON, ClusterBonds if size.clustered else None)
     setup = time.perf_counter() - setup

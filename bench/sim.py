@@ -13,8 +13,9 @@ from vfx.bench.bandwidth import bond_bytes, moved_bytes, triad_bandwidth
 from vfx.bench.glass_state import bring_to
 from vfx.bench.rows import Row, less_is_better, more_is_better
 from vfx.bench.timing import Timing, load_warning, time_steps
-from vfx.device import Device, DeviceError, open_device
-from vfx.pipeline.errors import MissingInput, ShotError
+from vfx.device import Device
+from vfx.pipeline.devices import open_device
+from vfx.pipeline.errors import ShotError
 from vfx.pipeline.progress import Progress
 from vfx.sim.simulate import Simulation
 
@@ -50,22 +51,11 @@ def check_request(request: Request) -> None:
                         "--case glass and without --at")
 
 
-def open_bench_device(request: Request) -> Device:
-    """Open the device with the threads asked for."""
-    try:
-        device = open_device(request.device)
-    except DeviceError as error:
-        raise MissingInput(f"--device {request.device}: {error}") from None
-    if request.threads is not None:
-        device.threads = request.threads
-    return device
-
-
 def measure(request: Request, say: Callable[[str], None], progress: Progress) -> list[Row]:
     """Measure the cases one after the other; ``say`` gets what is worth knowing beside rows."""
     check_request(request)
     version = peer_lammps.lammps_version() if request.peer else ""
-    device = open_bench_device(request)
+    device = open_device(request.device, request.threads)
     say(f"device: {device.description}, {device.threads} threads")
     warning = load_warning()
     if warning:

@@ -7,9 +7,10 @@ from pathlib import Path
 import click
 
 from vfx.pipeline.cli_options import SHOT, WORK, ends_in_sentences, kernel_options
+from vfx.pipeline.devices import open_device
 from vfx.pipeline.physics import check_meshes
 from vfx.pipeline.preview import write_png
-from vfx.pipeline.run import Request, open_device, open_work
+from vfx.pipeline.run import Request, open_work
 from vfx.pipeline.views import COLORS, SAMPLES, SHOWN, WIDTH, ViewRequest, make_view, view_path
 from vfx.raytrace.settings import PASSES
 
@@ -50,12 +51,11 @@ def preview(shot: Path, frame: int | None, show: str, color: str | None, layer: 
       vfx preview shots/glass.toml --show cut --color strength
       vfx preview shots/glass.toml --frame 1013 --pass forward -o motion.png
     """
-    request = Request(shot, device=device, work=work, threads=threads)
-    opened = open_work(request)
+    opened = open_work(Request(shot, work=work))
     check_meshes(opened.shot)
     view = ViewRequest(frame=frame, show=show, color=color or "", layer=layer, width=width,
                        samples=samples)
-    pixels = make_view(opened, open_device(request), view, click.echo)
+    pixels = make_view(opened, open_device(device, threads), view, click.echo)
     path = output or view_path(opened, view)
     write_png(path, pixels)
     click.echo(f"wrote {path}")

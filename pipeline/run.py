@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from vfx.pipeline.cache import remove_leftovers
 from vfx.pipeline.checkpoint import damaged_checkpoints
+from vfx.pipeline.devices import open_device
 from vfx.pipeline.errors import FrameFailed, MissingInput, PipelineError, ShotError, Stopped
 from vfx.pipeline.frames import format_frames, frames_text, select_frames
 from vfx.pipeline.job import Job, default_work_folder
@@ -108,7 +109,7 @@ def prepare(request: Request, stages: Sequence[Stage], progress: Progress,
     work = open_work(request)
     shot = work.shot
     frames = requested_frames(request, shot)
-    device = open_device(request)
+    device = open_device(request.device, request.threads)
     _check_inputs(work, stages, device)
     # A picture takes the pieces of the frames beside it, too.
     wide = (with_near_frames(shot, frames)
@@ -242,20 +243,6 @@ def describe(job: Job) -> list[str]:
     force = " --force" if job.force else ""
     return [f"{job.stage.name}: would make {_frames_text(job, todo)} ({reasons})",
             f"  {_again(job)}{force}"]
-
-
-def open_device(request: Request) -> Device:
-    """Open the device of a request, or raise MissingInput with the reason."""
-    from vfx.device import DeviceError
-    from vfx.device import open_device as open_by_name
-
-    try:
-        device = open_by_name(request.device)
-        if request.threads is not None:
-            device.threads = request.threads
-    except DeviceError as error:
-        raise MissingInput(f"--device {request.device}: {error}") from None
-    return device
 
 
 def _check_inputs(work: Work, stages: Sequence[Stage], device: Device) -> None:

@@ -69,6 +69,7 @@ def test_a_later_step_is_simulated_once_and_then_kept(tmp_path: Path) -> None:
     (["--case", "glass", "--threads", "0"], 2, "whole number from 1"),
     (["--scaling", "--case", "glass"], 2, "--scaling goes with"),
     (["--case", "glass", "--device", "cuda:99"], 3, "--device cuda:99"),
+    (["--scaling", "--particles", "10000", "--device", "cuda:99"], 3, "--device cuda:99"),
 ])
 def test_what_makes_no_sense_is_refused(
     tmp_path: Path, words: list[str], code: int, message: str
