@@ -7,6 +7,10 @@
 // FOR_EACH_GROUP the same over groups of LANES lanes: on CUDA LANES threads of a warp run
 //               the body together, on the host one thread runs it on whole vectors
 // FOR_LANES     a loop over the lanes of a group inside FOR_EACH_GROUP, for what is not vectors
+// FOR_ROWS      a loop over the rows of a LANES x LANES bit matrix that hold a bit: unrolled on
+//               CUDA, where what a row sums stays in registers; the host skips empty rows
+//               without a jump for each, which no processor could foresee
+// UNLIKELY      a condition that hardly ever holds
 // lane_f/_i/_d  one value for each lane of a group; arithmetic and comparison act lane by lane.
 //               A comparison gives a mask: join masks with & and |, test them with
 //               lane_select and lane_bits. A true lane is -1 on the host and 1 on CUDA, so
@@ -39,6 +43,10 @@ typedef unsigned char uint8;
          g < (n); g += (int64)gridDim.x * blockDim.x / LANES)
 #define FOR_LANES(l) for (int l = lane_index(), l##_end = l + 1; l < l##_end; ++l)
 #define UNROLL _Pragma("unroll")
+#define FOR_ROWS(i, matrix)                                                   \
+    UNROLL for (int i = 0; i < LANES; ++i)                                    \
+        if ((matrix) >> (LANES * i) & ((1 << LANES) - 1))
+#define UNLIKELY(condition) (condition)
 
 typedef float lane_f;
 typedef int lane_i;
@@ -77,9 +85,8 @@ DEVICE lane_i lane_low_bits(lane_d v)
 {
     return (int)__double_as_longlong(v + 6755399441055744.0);
 }
+// The mask of the lanes whose bit is set; the word may hold other bits above.
 DEVICE lane_i lane_from_bits(int bits) { return (bits >> lane_index()) & 1; }
-// The mask of the lanes whose bit is set in byte `row` (0 to 3) of a word.
-DEVICE lane_i lane_from_row(int word, int row) { return (word >> (8 * row + lane_index())) & 1; }
 DEVICE int lane_bits(lane_i m)
 {
     const unsigned group = lane_group_mask();
@@ -137,6 +144,10 @@ DEVICE int64 bits_from_double(double v) { return __double_as_longlong(v); }
 #define FOR_EACH_GROUP(g, n, chunk) FOR_EACH_CHUNKED(g, n, chunk)
 #define FOR_LANES(l) for (int l = 0; l < LANES; ++l)
 #define UNROLL
+#define FOR_ROWS(i, matrix)                                                   \
+    for (uint64 i, i##_left = rows_with_bits(matrix);                         \
+         i##_left && (i = __builtin_ctzll(i##_left) / LANES, true); i##_left &= i##_left - 1)
+#define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
 typedef float lane_f __attribute__((vector_size(4 * LANES)));
 typedef int lane_i __attribute__((vector_size(4 * LANES)));
@@ -166,12 +177,11 @@ DEVICE lane_i lane_low_bits(lane_d v)
 }
 #if defined(__AVX2__) && defined(__FMA__)
 // A mask is the sign bit of each lane: shift the lane's bit there.
-DEVICE lane_i lane_from_row(int word, int row)
+DEVICE lane_i lane_from_bits(int bits)
 {
     const lane_i each = {31, 30, 29, 28, 27, 26, 25, 24};
-    return (lane_i)_mm256_sllv_epi32((__m256i)lane_splat(word), (__m256i)(each - 8 * row));
+    return (lane_i)_mm256_sllv_epi32((__m256i)lane_splat(bits), (__m256i)each);
 }
-DEVICE lane_i lane_from_bits(int bits) { return lane_from_row(bits, 0); }
 DEVICE lane_f lane_select(lane_i m, lane_f a, lane_f b)
 {
     return _mm256_blendv_ps(b, a, (__m256)m);
@@ -193,12 +203,11 @@ DEVICE lane_f lane_rsqrt(lane_f x)
     return y * lane_fma(x * -0.5f, y * y, lane_splat(1.5f));
 }
 #else
-DEVICE lane_i lane_from_row(int word, int row)
+DEVICE lane_i lane_from_bits(int bits)
 {
     const lane_i each = {1, 2, 4, 8, 16, 32, 64, 128};
-    return (lane_splat(word >> 8 * row) & each) == each;
+    return (lane_splat(bits) & each) == each;
 }
-DEVICE lane_i lane_from_bits(int bits) { return lane_from_row(bits, 0); }
 DEVICE lane_f lane_select(lane_i m, lane_f a, lane_f b) { return m ? a : b; }
 DEVICE lane_i lane_select(lane_i m, lane_i a, lane_i b) { return m ? a : b; }
 DEVICE lane_f lane_min(lane_f a, lane_f b) { return a < b ? a : b; }
@@ -241,6 +250,14 @@ DEVICE void atomic_add_int64(int64 *p, int64 v) { __atomic_fetch_add(p, v, __ATO
 DEVICE void memory_fence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 DEVICE int bit_count(uint64 v) { return __builtin_popcountll(v); }
 DEVICE int leading_zeros(uint64 v) { return v ? __builtin_clzll(v) : 64; }
+// The lowest bit of each byte that is not zero.
+DEVICE uint64 rows_with_bits(uint64 v)
+{
+    v |= v >> 4;
+    v |= v >> 2;
+    v |= v >> 1;
+    return v & 0x0101010101010101ull;
+}
 DEVICE float float_from_bits(uint32 v) { float f; memcpy(&f, &v, sizeof f); return f; }
 DEVICE uint32 bits_from_float(float v) { uint32 u; memcpy(&u, &v, sizeof u); return u; }
 DEVICE int64 bits_from_double(double v) { int64 i; memcpy(&i, &v, sizeof i); return i; }

@@ -119,21 +119,19 @@ KERNEL void bond_forces(
                 uint64 broken = 0;
                 lane_f back[4] = {zero, zero, zero, zero};
 
-                UNROLL for (int i = 0; i < LANES; ++i) {
-                    const int row = (int)(live >> (LANES * i)) & ROW_BITS;
-                    if (!row) continue;
+                FOR_ROWS(i, live) {
                     lane_f xi[3];
                     const Bond bond = bond_of_row(
                         rest, displacement, a, i, rest_b, moved_b, xi);
 
-                    const lane_i on = lane_from_row((int)(live >> 32 * (i / 4)), i % 4);
+                    const lane_i on = lane_from_bits((int)(live >> (LANES * i)));
                     const int64 at = LANES * (int64)a + i;
                     lane_f pull = lane_select(on, bond.pull, zero);
                     lane_f stretch = pull * bond.length;
 
                     // Break a bond stretched beyond the limit of its ends; hardly any bond is
                     // beyond the least threshold of all.
-                    if (lane_bits(stretch > least)) {
+                    if (UNLIKELY(lane_bits(stretch > least))) {
                         lane_f limit = bond_limit(
                             smaller, lane_splat(threshold[at]),
                             lane_load(threshold + LANES * (int64)b));
@@ -254,13 +252,12 @@ KERNEL void bond_sums(
                 const lane_f weight_b = lane_load(weight + LANES * (int64)b);
                 const lane_f volume_b = lane_load(volume + LANES * (int64)b);
                 lane_f back[4] = {zero, zero, zero, zero};
-                for (int i = 0; i < LANES; ++i) {
-                    const int row = (int)(pair_live[p] >> (LANES * i)) & ROW_BITS;
-                    if (!row) continue;
+                const uint64 live = pair_live[p];
+                FOR_ROWS(i, live) {
                     lane_f xi[3];
                     const Bond bond = bond_of_row(
                         rest, displacement, a, i, rest_b, moved_b, xi);
-                    const lane_i on = lane_from_bits(row);
+                    const lane_i on = lane_from_bits((int)(live >> (LANES * i)));
                     const lane_f rest_length = lane_sqrt(rest_squared(xi)) * unit;
                     const lane_f share = lane_select(
                         on, edge > 0.0f ? volume_share(xi, edge, per_scale[a]) : one, zero);

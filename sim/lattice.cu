@@ -104,7 +104,7 @@ KERNEL void lattice_forces(
 
                 // Break a bond stretched beyond the limit of its ends; hardly any bond is
                 // beyond the least threshold of all.
-                if (lane_bits(stretch > least)) {
+                if (UNLIKELY(lane_bits(stretch > least))) {
                     lane_f limit = bond_limit(
                         smaller, lane_load(threshold + at), lane_load(threshold + at + shift[o]));
                     if (softened)

@@ -21,7 +21,7 @@ DEVICE Bond bond_now(const lane_f *xi, const lane_f *u, lane_f rest2, lane_f res
     growth = lane_fma(u[2], xi[2] + bond.y[2], growth);
     const lane_f length2 = rest2 + growth;
     bond.length = lane_sqrt(length2);
-    bond.pull = growth / (rest * lane_fma(rest, bond.length, length2));
+    bond.pull = growth / lane_fma(rest2, bond.length, rest * length2);
     return bond;
 }
 
