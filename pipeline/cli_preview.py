@@ -9,7 +9,7 @@ import click
 from vfx.pipeline.cli_options import SHOT, WORK, ends_in_sentences, kernel_options
 from vfx.pipeline.devices import open_device
 from vfx.pipeline.physics import check_meshes
-from vfx.pipeline.preview import write_png
+from vfx.pipeline.preview import write_picture
 from vfx.pipeline.run import Request, open_work
 from vfx.pipeline.views import COLORS, SAMPLES, SHOWN, WIDTH, ViewRequest, make_view, view_path
 from vfx.raytrace.settings import PASSES
@@ -27,18 +27,20 @@ from vfx.raytrace.settings import PASSES
               "cut.")
 @click.option("--pass", "layer", type=click.Choice(PASSES), default="beauty", show_default=True,
               help="A pass of the frames, as colours.")
-@click.option("--width", type=click.IntRange(16, 8192), default=WIDTH, show_default=True,
-              metavar="N", help="Width of the picture at most.")
+@click.option("--width", type=click.IntRange(16, 8192), default=None, metavar="N",
+              help=f"Width of the picture; by default the frames', at most {WIDTH}.")
 @click.option("--samples", type=click.IntRange(1, 4096), default=SAMPLES, show_default=True,
               metavar="N", help="Camera rays a pixel.")
+@click.option("--lighting", type=click.Choice(("harmonic", "path")), default="harmonic",
+              show_default=True, help="By harmonics, or slower along paths with several bounces.")
 @click.option("--output", "-o", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
-              help="The PNG to write; by default one in <work>/preview/.")
+              help="The PNG or JPEG to write; by default a PNG in <work>/preview/.")
 @kernel_options("auto")
 @WORK
 @ends_in_sentences
-def preview(shot: Path, frame: int | None, show: str, color: str | None, layer: str, width: int,
-            samples: int, output: Path | None, device: str, threads: int | None,
-            work: Path | None) -> None:
+def preview(shot: Path, frame: int | None, show: str, color: str | None, layer: str,
+            width: int | None, samples: int, lighting: str, output: Path | None, device: str,
+            threads: int | None, work: Path | None) -> None:
     """Make a picture of SHOT in seconds.
 
     Nothing has to run before it: without --frame the solid is shown at rest, from its file or
@@ -50,14 +52,15 @@ def preview(shot: Path, frame: int | None, show: str, color: str | None, layer: 
       vfx preview shots/vase.toml --show exploded
       vfx preview shots/glass.toml --show cut --color strength
       vfx preview shots/glass.toml --frame 1013 --pass forward -o motion.png
+      vfx preview shots/vase.toml --frame 1012 --width 1280 --samples 64 --lighting path
     """
     opened = open_work(Request(shot, work=work))
     check_meshes(opened.shot)
     view = ViewRequest(frame=frame, show=show, color=color or "", layer=layer, width=width,
-                       samples=samples)
+                       samples=samples, lighting=lighting)
     pixels = make_view(opened, open_device(device, threads), view, click.echo)
     path = output or view_path(opened, view)
-    write_png(path, pixels)
+    write_picture(path, pixels)
     click.echo(f"wrote {path}")
 
 

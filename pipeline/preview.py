@@ -62,10 +62,13 @@ def read_display(path: Path, color_space: str) -> Pixels:
     return display_pixels(np.stack([channels[name] for name in "RGB"], axis=-1), color_space)
 
 
-def write_png(path: Path, pixels: Pixels) -> None:
-    """Publish 8-bit pixels (h, w, 3) as PNG."""
+def write_picture(path: Path, pixels: Pixels) -> None:
+    """Publish 8-bit pixels (h, w, 3) as JPEG where the file is called so, else as PNG."""
     data = io.BytesIO()
-    Image.fromarray(pixels).save(data, "PNG")
+    if path.suffix.lower() in (".jpg", ".jpeg"):
+        Image.fromarray(pixels).save(data, "JPEG", quality=90, subsampling=0)
+    else:
+        Image.fromarray(pixels).save(data, "PNG")
     publish_bytes(path, data.getvalue())
 
 
@@ -91,7 +94,7 @@ def write_contact_sheet(path: Path, thumbnails: Sequence[tuple[int, Pixels]]) ->
         y = _GAP + (i // columns) * (thumb_h + _LABEL + _GAP)
         sheet.paste(Image.fromarray(pixels), (x, y))
         draw.text((x + 2, y + thumb_h + 3), str(number), fill=(200, 200, 200), font=font)
-    write_png(path, np.asarray(sheet))
+    write_picture(path, np.asarray(sheet))
 
 
 def write_movie(path: Path, pictures: Iterable[Pixels], fps: float) -> str | None:
@@ -147,4 +150,4 @@ if __name__ == "__main__":
     import sys
 
     source, picture = sys.argv[1:]
-    write_png(Path(picture), read_display(Path(source), "acescg"))
+    write_picture(Path(picture), read_display(Path(source), "acescg"))

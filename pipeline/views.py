@@ -45,8 +45,9 @@ class ViewRequest:
     show: str = "shot"
     color: str = ""               # by default: volume for exploded and cut, else the look
     layer: str = "beauty"         # a pass of the frames
-    width: int = WIDTH            # [pixels]
+    width: int | None = None      # [pixels]; by default the frames', at most WIDTH
     samples: int = SAMPLES
+    lighting: str = "harmonic"
 
     @property
     def colored_by(self) -> str:
@@ -157,10 +158,10 @@ def _film(work: Work, request: ViewRequest) -> Film:
     """Return the shot's film, small and quick."""
     film = work.shot.film
     width, height = film.resolution
-    scale = min(1.0, request.width / width)
+    scale = (request.width or min(width, WIDTH)) / width
     return dataclasses.replace(
         film, resolution=(max(1, round(width * scale)), max(1, round(height * scale))),
-        samples=request.samples, noise_target=0.0, lighting="harmonic", denoise=False,
+        samples=request.samples, noise_target=0.0, lighting=request.lighting, denoise=False,
         overscan=0, crop=(), background=True,
         passes=tuple(dict.fromkeys(("beauty", "fragment", request.layer))))
 

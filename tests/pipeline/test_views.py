@@ -94,6 +94,11 @@ def test_frames_and_passes_need_their_pieces(shot):
         assert not np.array_equal(view, beauty), layer
     chosen = picture(shot, "--frame", "1002", "-o", "here.png", "--width", "48")
     assert chosen.shape == (32, 48, 3) and Path("here.png").is_file()
+    assert picture(shot, "--frame", "1002", "--width", "192").shape == (128, 192, 3)
+    assert vfx("preview", shot, "--frame", "1002", "-o", "here.jpg", "--device",
+               "cpu").exit_code == 0
+    with Image.open("here.jpg") as image:
+        assert image.format == "JPEG" and image.size == (96, 64)
 
 
 def test_frames_beside_the_wanted_one_are_aligned_for_its_vectors(shot):
