@@ -122,6 +122,7 @@ DEVICE int leading_zeros(uint64 v) { return __clzll((int64)v); }
 DEVICE float float_from_bits(uint32 v) { return __uint_as_float(v); }
 DEVICE uint32 bits_from_float(float v) { return __float_as_uint(v); }
 DEVICE int64 bits_from_double(double v) { return __double_as_longlong(v); }
+DEVICE double double_from_bits(int64 v) { return __longlong_as_double(v); }
 
 #else
 
@@ -261,6 +262,7 @@ DEVICE uint64 rows_with_bits(uint64 v)
 DEVICE float float_from_bits(uint32 v) { float f; memcpy(&f, &v, sizeof f); return f; }
 DEVICE uint32 bits_from_float(float v) { uint32 u; memcpy(&u, &v, sizeof u); return u; }
 DEVICE int64 bits_from_double(double v) { int64 i; memcpy(&i, &v, sizeof i); return i; }
+DEVICE double double_from_bits(int64 v) { double d; memcpy(&d, &v, sizeof d); return d; }
 
 #endif
 

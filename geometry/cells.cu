@@ -7,6 +7,7 @@
 #define MOST_PLANES 64
 #define MOST_VERTICES 128
 #define MOST_WAITING 128
+#define STRIDE 4
 #define FIRST_REACH_WALL (-7)
 
 struct Cell {
@@ -15,8 +16,9 @@ struct Cell {
     double radius2;               // largest squared distance of a vertex
     double *nx, *ny, *nz, *d;     // (most_planes,)
     int *neighbor;                // (most_planes,)
-    double *x, *y, *z, *side;     // (most_vertices,)
+    double *x, *y, *z, *inner;    // (most_vertices,), a multiple of STRIDE; 0 up to the next one
     uint16 *a, *b, *c;            // (most_vertices,)
+    uint16 *out;                  // (most_vertices,): what a plane cuts off
     uint16 *cut;                  // (2 most_vertices,): edges between what is kept and what is not
     uint64 *leads;                // (most_planes,): planes that edges lead to from each plane, as
                                   // bits; 0 where there are more than 64 planes
@@ -54,13 +56,21 @@ DEVICE void place_vertex(Cell *cell, int v, int a, int b, int c)
     cell->c[v] = (uint16)c;
 }
 
-DEVICE void measure_radius(Cell *cell)
+// The number of vertices in whole strides: loops over them need no rest.
+DEVICE int padded(int n) { return (n + STRIDE - 1) / STRIDE * STRIDE; }
+
+// Measure the radius, and put the rest of the last stride to the site, which is in every cell.
+DEVICE void end_vertices(Cell *cell)
 {
-    double radius2 = 0.0;
-    for (int v = 0; v < cell->n_vertices; ++v)
-        radius2 = maximum(radius2, cell->x[v] * cell->x[v] + cell->y[v] * cell->y[v]
-                          + cell->z[v] * cell->z[v]);
-    cell->radius2 = radius2;
+    const int end = padded(cell->n_vertices);
+    for (int v = cell->n_vertices; v < end; ++v) cell->x[v] = cell->y[v] = cell->z[v] = 0.0;
+    // Doubles above 0 are in the order of their bits, and a maximum of integers has no NaN to
+    // mind: compilers make vectors of it.
+    int64 most = 0;
+    for (int v = 0; v < end; ++v)
+        most = maximum(most, bits_from_double(cell->x[v] * cell->x[v] + cell->y[v] * cell->y[v]
+                                              + cell->z[v] * cell->z[v]));
+    cell->radius2 = double_from_bits(most);
 }
 
 // The box from (lx, ly, lz) to (hx, hy, hz) about the site.
@@ -79,46 +89,48 @@ DEVICE void start_cell(Cell *cell, const double *low, const double *high, const 
         if ((x + y + z) & 1) place_vertex(cell, v, x, 2 + y, 4 + z);
         else place_vertex(cell, v, x, 4 + z, 2 + y);
     }
-    measure_radius(cell);
+    end_vertices(cell);
 }
 
-// Whether another vertex from `first` on has the edge from plane a to plane b.
-DEVICE bool has_edge(const Cell *cell, int first, int a, int b)
+// Whether a vertex from `first` to `end` - 1 has the edge from plane a to plane b.
+DEVICE bool has_edge(const Cell *cell, int first, int end, int a, int b)
 {
-    for (int v = first; v < cell->n_vertices; ++v)
+    for (int v = first; v < end; ++v)
         if ((cell->a[v] == a && cell->b[v] == b) || (cell->b[v] == a && cell->c[v] == b)
             || (cell->c[v] == a && cell->a[v] == b)) return true;
     return false;
 }
 
-DEVICE void swap_vertices(Cell *cell, int v, int w)
+// Take vertex v out: the last comes to its place, and its planes behind the last.
+DEVICE void take_out(Cell *cell, int v)
 {
-    const double x = cell->x[v], y = cell->y[v], z = cell->z[v], side = cell->side[v];
+    const int last = --cell->n_vertices;
     const uint16 a = cell->a[v], b = cell->b[v], c = cell->c[v];
-    cell->x[v] = cell->x[w]; cell->y[v] = cell->y[w]; cell->z[v] = cell->z[w];
-    cell->side[v] = cell->side[w];
-    cell->a[v] = cell->a[w]; cell->b[v] = cell->b[w]; cell->c[v] = cell->c[w];
-    cell->x[w] = x; cell->y[w] = y; cell->z[w] = z; cell->side[w] = side;
-    cell->a[w] = a; cell->b[w] = b; cell->c[w] = c;
+    cell->x[v] = cell->x[last]; cell->y[v] = cell->y[last]; cell->z[v] = cell->z[last];
+    cell->a[v] = cell->a[last]; cell->b[v] = cell->b[last]; cell->c[v] = cell->c[last];
+    cell->a[last] = a; cell->b[last] = b; cell->c[last] = c;
 }
 
 // Cut off what is beyond the plane n . x = d; false if the cell has no room for it.
 DEVICE bool cut_cell(Cell *cell, double nx, double ny, double nz, double d, int neighbor)
 {
     const double *x = cell->x, *y = cell->y, *z = cell->z;
-    double *side = cell->side;
+    double *inner = cell->inner;
     const int n_vertices = cell->n_vertices;
-    int n_out = 0;
-    for (int v = 0; v < n_vertices; ++v) side[v] = x[v] * nx + y[v] * ny + z[v] * nz - d;
-    for (int v = 0; v < n_vertices; ++v) n_out += side[v] > 0.0;
-    if (n_out == 0) return true;
-    // Bring the vertices that stay to the front.
-    int kept = 0, end = cell->n_vertices;
-    while (kept < end) {
-        if (cell->side[kept] <= 0.0) ++kept;
-        else swap_vertices(cell, kept, --end);
+    // How far inside the vertices are; the sign bits tell whether one is outside.
+    int64 signs = 0;
+    for (int v = 0, end = padded(n_vertices); v < end; ++v) {
+        inner[v] = d - (x[v] * nx + y[v] * ny + z[v] * nz);
+        signs |= bits_from_double(inner[v]);
     }
-    int n_cut = 0;
+    if (signs >= 0) return true;
+    int n_out = 0;
+    for (int v = 0; v < n_vertices; ++v) {
+        cell->out[n_out] = (uint16)v;
+        n_out += inner[v] < 0.0;
+    }
+    for (int k = n_out - 1; k >= 0; --k) take_out(cell, cell->out[k]);
+    const int kept = cell->n_vertices;
     uint64 *leads = cell->leads;
     for (int v = kept; leads && v < n_vertices; ++v)
         leads[cell->a[v]] = leads[cell->b[v]] = leads[cell->c[v]] = 0;
@@ -127,22 +139,22 @@ DEVICE bool cut_cell(Cell *cell, double nx, double ny, double nz, double d, int 
         leads[cell->b[v]] |= (uint64)1 << cell->c[v];
         leads[cell->c[v]] |= (uint64)1 << cell->a[v];
     }
-    for (int v = kept; v < cell->n_vertices; ++v) {
-        const int a = cell->a[v], b = cell->b[v], c = cell->c[v];
+    int n_cut = 0;
+    for (int v = kept; v < n_vertices; ++v) {
+        if (n_cut + 3 > cell->most_vertices) {
+            cell->tied = n_cut > n_out + 2;
+            return false;
+        }
+        const uint16 plane[4] = {cell->a[v], cell->b[v], cell->c[v], cell->a[v]};
         for (int k = 0; k < 3; ++k) {
-            const int from = k == 0 ? a : k == 1 ? b : c, to = k == 0 ? b : k == 1 ? c : a;
-            if (leads ? leads[to] >> from & 1 : has_edge(cell, kept, to, from)) continue;
-            if (n_cut == cell->most_vertices) {
-                cell->tied = n_cut > cell->n_vertices - kept + 2;
-                return false;
-            }
+            const int from = plane[k], to = plane[k + 1];
             cell->cut[2 * n_cut] = (uint16)from;
             cell->cut[2 * n_cut + 1] = (uint16)to;
-            ++n_cut;
+            n_cut += leads ? !(leads[to] >> from & 1) : !has_edge(cell, kept, n_vertices, to, from);
         }
     }
     // What is cut off is in one piece, without holes: it has two edges more than vertices.
-    if (n_cut > cell->n_vertices - kept + 2 || n_cut < 3) {
+    if (n_cut > n_out + 2 || n_cut < 3) {
         cell->tied = 1;
         return false;
     }
@@ -151,53 +163,52 @@ DEVICE bool cut_cell(Cell *cell, double nx, double ny, double nz, double d, int 
     for (int k = 0; k < n_cut; ++k)
         place_vertex(cell, kept + k, cell->cut[2 * k], cell->cut[2 * k + 1], cell->n_planes - 1);
     cell->n_vertices = kept + n_cut;
-    measure_radius(cell);
+    end_vertices(cell);
     return true;
 }
 
-// Cut the cell of `site` by the waiting sites, nearest first.
-DEVICE bool cut_by_waiting(
-    Cell *cell, PointGrid g, Vec3d site, int n_waiting, double *distance2, int *waiting)
+// Cut the cell of `site` by the waiting sites, nearest first: each is the bits of its squared
+// distance as a float, and its number.
+DEVICE bool cut_by_waiting(Cell *cell, PointGrid g, Vec3d site, int n_waiting, uint64 *waiting)
 {
     for (int k = 1; k < n_waiting; ++k) {
-        const double key = distance2[k];
-        const int value = waiting[k];
+        const uint64 key = waiting[k];
         int l = k;
-        for (; l > 0 && distance2[l - 1] > key; --l) {
-            distance2[l] = distance2[l - 1];
-            waiting[l] = waiting[l - 1];
-        }
-        distance2[l] = key;
-        waiting[l] = value;
+        for (; l > 0 && waiting[l - 1] > key; --l) waiting[l] = waiting[l - 1];
+        waiting[l] = key;
     }
-    for (int k = 0; k < n_waiting && distance2[k] <= 4.0 * cell->radius2; ++k) {
-        const Vec3d n = load_vec3d(g.point, waiting[k]) - site;
-        if (!cut_cell(cell, n.x, n.y, n.z, 0.5 * distance2[k], waiting[k])) return false;
+    for (int k = 0; k < n_waiting; ++k) {
+        const int j = (int)(waiting[k] & 0xffffffffu);
+        const Vec3d n = load_vec3d(g.point, j) - site;
+        const double distance2 = dot(n, n);
+        if (distance2 > 4.0 * cell->radius2) continue;
+        if (!cut_cell(cell, n.x, n.y, n.z, 0.5 * distance2, j)) return false;
     }
     return true;
 }
 
-// Squared distance from x to the interval of grid cell c along an axis.
-DEVICE double axis_distance2(double x, double lower, double scale, int c)
+// Squared distance from x to the interval of grid cell c, of width `edge`, along an axis.
+DEVICE double axis_distance2(double x, double lower, double edge, int c)
 {
-    const double below = lower + c / scale - x, above = x - (lower + (c + 1) / scale);
+    const double below = lower + c * edge - x, above = x - (lower + (c + 1) * edge);
     const double away = maximum(maximum(below, above), 0.0);
     return away * away;
 }
 
 // Cut a cell by all sites that can touch it, ring after ring of grid cells (radius of security).
-DEVICE bool cut_by_sites(Cell *cell, PointGrid g, int64 i, double *distance2, int *waiting)
+DEVICE bool cut_by_sites(Cell *cell, PointGrid g, int64 i, uint64 *waiting)
 {
     const Vec3d site = load_vec3d(g.point, i);
     const int cx = grid_cell_along(site.x, g.x, g.scale, g.nx);
     const int cy = grid_cell_along(site.y, g.y, g.scale, g.ny);
     const int cz = grid_cell_along(site.z, g.z, g.scale, g.nz);
+    const double edge = 1.0 / g.scale;
     for (int ring = 1;; ++ring) {
         int n_waiting = 0;
         for (int z = maximum(cz - ring, 0); z <= minimum(cz + ring, g.nz - 1); ++z) {
-            const double z2 = axis_distance2(site.z, g.z, g.scale, z);
+            const double z2 = axis_distance2(site.z, g.z, edge, z);
             for (int y = maximum(cy - ring, 0); y <= minimum(cy + ring, g.ny - 1); ++y) {
-                const double row2 = z2 + axis_distance2(site.y, g.y, g.scale, y);
+                const double row2 = z2 + axis_distance2(site.y, g.y, edge, y);
                 if (row2 > 4.0 * cell->radius2) continue;
                 const int64 row = ((int64)z * g.ny + y) * g.nx;
                 // The first two rings together; of others the rim only.
@@ -214,75 +225,98 @@ DEVICE bool cut_by_sites(Cell *cell, PointGrid g, int64 i, double *distance2, in
                         const double square = dot(n, n);
                         if (square > 4.0 * cell->radius2 || j == i || square == 0.0) continue;
                         if (n_waiting == MOST_WAITING) {
-                            if (!cut_by_waiting(cell, g, site, n_waiting, distance2, waiting))
-                                return false;
+                            if (!cut_by_waiting(cell, g, site, n_waiting, waiting)) return false;
                             n_waiting = 0;
                         }
-                        distance2[n_waiting] = square;
-                        waiting[n_waiting++] = j;
+                        waiting[n_waiting++] = (uint64)bits_from_float((float)square) << 32
+                            | (uint32)j;
                     }
                 }
             }
         }
-        if (!cut_by_waiting(cell, g, site, n_waiting, distance2, waiting)) return false;
+        if (!cut_by_waiting(cell, g, site, n_waiting, waiting)) return false;
         // The nearest place beyond the rings where there may be sites.
         double beyond = 1e300;
-        if (cx - ring > 0) beyond = minimum(beyond, site.x - (g.x + (cx - ring) / g.scale));
+        if (cx - ring > 0) beyond = minimum(beyond, site.x - (g.x + (cx - ring) * edge));
         if (cx + ring < g.nx - 1)
-            beyond = minimum(beyond, g.x + (cx + ring + 1) / g.scale - site.x);
-        if (cy - ring > 0) beyond = minimum(beyond, site.y - (g.y + (cy - ring) / g.scale));
+            beyond = minimum(beyond, g.x + (cx + ring + 1) * edge - site.x);
+        if (cy - ring > 0) beyond = minimum(beyond, site.y - (g.y + (cy - ring) * edge));
         if (cy + ring < g.ny - 1)
-            beyond = minimum(beyond, g.y + (cy + ring + 1) / g.scale - site.y);
-        if (cz - ring > 0) beyond = minimum(beyond, site.z - (g.z + (cz - ring) / g.scale));
+            beyond = minimum(beyond, g.y + (cy + ring + 1) * edge - site.y);
+        if (cz - ring > 0) beyond = minimum(beyond, site.z - (g.z + (cz - ring) * edge));
         if (cz + ring < g.nz - 1)
-            beyond = minimum(beyond, g.z + (cz + ring + 1) / g.scale - site.z);
+            beyond = minimum(beyond, g.z + (cz + ring + 1) * edge - site.z);
         if (beyond > 1e299 || (beyond > 0.0 && beyond * beyond > 4.0 * cell->radius2)) return true;
     }
 }
 
+// The sites at a vertex: the lowest, whose cell owns it, and the others and walls, ascending.
+struct VertexSites { int owner, other[3]; };
+
+// Of a vertex of cell i that is at three of the planes from `plane` on. A reach wall is the
+// cell's alone, and so are its vertices.
+DEVICE VertexSites vertex_sites(int i, const int *plane, const uint16 *at)
+{
+    const int a = plane[at[0]], b = plane[at[1]], c = plane[at[2]];
+    const int low = minimum(minimum(a, b), c), high = maximum(maximum(a, b), c);
+    const int middle = maximum(minimum(a, b), minimum(maximum(a, b), c));
+    const int lowest = low >= 0 ? low : middle >= 0 ? middle : high;
+    VertexSites s = {i, {low, middle, high}};
+    if (low <= FIRST_REACH_WALL || lowest < 0 || lowest > i) return s;
+    // The cell itself is among the others, in the place of the owner: bring it to its own.
+    s.owner = lowest;
+    int k = low >= 0 ? 0 : middle >= 0 ? 1 : 2;
+    for (; k < 2 && s.other[k + 1] < i; ++k) s.other[k] = s.other[k + 1];
+    s.other[k] = i;
+    return s;
+}
+
 // Compute the cell of a site in the given room, and write it out; false if it has no room.
 DEVICE bool compute_cell(
-    Cell *cell, PointGrid g, int64 i, const double *box, double reach, double *distance2,
-    int *waiting, int *n_planes, int *n_vertices, int *plane, uint16 *vertex_plane,
-    double *position)
+    Cell *cell, PointGrid g, int64 i, const double *box, double reach, uint64 *waiting,
+    int *n_planes, int *n_vertices, int *n_own, int *plane, uint16 *vertex_plane, double *position)
 {
     const Vec3d site = load_vec3d(g.point, i);
-    const double at[3] = {site.x, site.y, site.z};
+    const double center[3] = {site.x, site.y, site.z};
     double low[3], high[3];
     int wall[6];
     for (int k = 0; k < 3; ++k) {
-        low[k] = maximum(box[k] - at[k], -reach);
-        high[k] = minimum(box[3 + k] - at[k], reach);
+        low[k] = maximum(box[k] - center[k], -reach);
+        high[k] = minimum(box[3 + k] - center[k], reach);
         wall[2 * k] = low[k] > -reach ? -1 - 2 * k : FIRST_REACH_WALL - 2 * k;
         wall[2 * k + 1] = high[k] < reach ? -2 - 2 * k : FIRST_REACH_WALL - 1 - 2 * k;
     }
     start_cell(cell, low, high, wall);
     *n_planes = -1;
-    *n_vertices = 0;
-    if (!cut_by_sites(cell, g, i, distance2, waiting)) {
+    *n_vertices = *n_own = 0;
+    if (!cut_by_sites(cell, g, i, waiting)) {
         if (cell->tied) *n_planes = -2;
         return false;
     }
-    // Number the planes that still have vertices.
-    int used = 0;
-    for (int p = 0; p < cell->n_planes; ++p) cell->d[p] = -1.0;
+    // Bring the planes that still have vertices to the front.
+    int used = 0, *neighbor = cell->neighbor;
+    for (int p = 0; p < cell->n_planes; ++p) cell->d[p] = 0.0;
     for (int v = 0; v < cell->n_vertices; ++v)
         cell->d[cell->a[v]] = cell->d[cell->b[v]] = cell->d[cell->c[v]] = 1.0;
-    for (int p = 0; p < cell->n_planes; ++p)
-        if (cell->d[p] > 0.0) cell->d[p] = used++;
-    // In ascending order of the neighbours: count those before each.
     for (int p = 0; p < cell->n_planes; ++p) {
-        if (cell->d[p] < 0.0) continue;
+        const bool kept = cell->d[p] > 0.0;
+        neighbor[used] = neighbor[p];
+        cell->d[p] = used;
+        used += kept;
+    }
+    // In ascending order of the neighbours: count those before each.
+    for (int p = 0; p < used; ++p) {
         int rank = 0;
-        for (int q = 0; q < cell->n_planes; ++q)
-            rank += cell->d[q] >= 0.0 && cell->neighbor[q] < cell->neighbor[p];
-        plane[rank] = cell->neighbor[p];
+        for (int q = 0; q < used; ++q) rank += neighbor[q] < neighbor[p];
+        plane[rank] = neighbor[p];
         cell->nx[p] = rank;
     }
     for (int v = 0; v < cell->n_vertices; ++v) {
-        vertex_plane[3 * v] = (uint16)cell->nx[cell->a[v]];
-        vertex_plane[3 * v + 1] = (uint16)cell->nx[cell->b[v]];
-        vertex_plane[3 * v + 2] = (uint16)cell->nx[cell->c[v]];
+        uint16 *at = vertex_plane + 3 * v;
+        at[0] = (uint16)cell->nx[(int)cell->d[cell->a[v]]];
+        at[1] = (uint16)cell->nx[(int)cell->d[cell->b[v]]];
+        at[2] = (uint16)cell->nx[(int)cell->d[cell->c[v]]];
+        *n_own += vertex_sites((int)i, plane, at).owner == (int)i;
         position[3 * v] = site.x + cell->x[v];
         position[3 * v + 1] = site.y + cell->y[v];
         position[3 * v + 2] = site.z + cell->z[v];
@@ -302,22 +336,23 @@ KERNEL void compute_cells(
     const double *reach,          // (m,): half of the box about each site
     OUT int *n_planes,            // (n,)
     OUT int *n_vertices,          // (n,)
+    OUT int *n_own,               // (n,): vertices that no cell of a lower site has
     OUT int *plane,               // (n, MOST_PLANES): neighbours, ascending
     OUT uint16 *vertex_plane,     // (n, MOST_VERTICES, 3)
     OUT double *position)         // (n, MOST_VERTICES, 3)
 {
     FOR_EACH_CHUNKED(k, n, 64) {
         double nx[MOST_PLANES], ny[MOST_PLANES], nz[MOST_PLANES], d[MOST_PLANES];
-        double x[MOST_VERTICES], y[MOST_VERTICES], z[MOST_VERTICES], side[MOST_VERTICES];
-        double distance2[MOST_WAITING];
-        int neighbor[MOST_PLANES], waiting[MOST_WAITING];
-        uint16 a[MOST_VERTICES], b[MOST_VERTICES], c[MOST_VERTICES], cut[2 * MOST_VERTICES];
-        uint64 leads[MOST_PLANES];
+        double x[MOST_VERTICES], y[MOST_VERTICES], z[MOST_VERTICES], inner[MOST_VERTICES];
+        int neighbor[MOST_PLANES];
+        uint16 a[MOST_VERTICES], b[MOST_VERTICES], c[MOST_VERTICES];
+        uint16 out[MOST_VERTICES], cut[2 * MOST_VERTICES];
+        uint64 leads[MOST_PLANES], waiting[MOST_WAITING];
         Cell cell = {0, 0, MOST_PLANES, MOST_VERTICES, 0, 0.0, nx, ny, nz, d, neighbor,
-                     x, y, z, side, a, b, c, cut, leads};
+                     x, y, z, inner, a, b, c, out, cut, leads};
         const PointGrid g = make_point_grid(frame, start, site);
-        compute_cell(&cell, g, first + k, box, reach[first + k], distance2, waiting, n_planes + k,
-                     n_vertices + k, plane + MOST_PLANES * k,
+        compute_cell(&cell, g, first + k, box, reach[first + k], waiting, n_planes + k,
+                     n_vertices + k, n_own + k, plane + MOST_PLANES * k,
                      vertex_plane + 3 * MOST_VERTICES * k, position + 3 * MOST_VERTICES * k);
     }
 }
@@ -330,102 +365,84 @@ KERNEL void compute_large_cells(
     const double *reach,
     INOUT double *number,         // (n, 4 most_planes + 4 most_vertices)
     INOUT int *neighbor,          // (n, most_planes)
-    INOUT uint16 *triple,         // (n, 5 most_vertices)
-    OUT int *n_planes, OUT int *n_vertices,
+    INOUT uint16 *triple,         // (n, 6 most_vertices)
+    OUT int *n_planes, OUT int *n_vertices, OUT int *n_own,
     OUT int *plane,               // (n, most_planes)
     OUT uint16 *vertex_plane,     // (n, most_vertices, 3)
     OUT double *position)         // (n, most_vertices, 3)
 {
     FOR_EACH_CHUNKED(k, n, 1) {
-        double distance2[MOST_WAITING];
-        int waiting[MOST_WAITING];
+        uint64 waiting[MOST_WAITING];
         double *p = number + (4 * (int64)most_planes + 4 * (int64)most_vertices) * k;
         double *v = p + 4 * most_planes;
-        uint16 *t = triple + 5 * (int64)most_vertices * k;
+        uint16 *t = triple + 6 * (int64)most_vertices * k;
         Cell cell = {0, 0, most_planes, most_vertices, 0, 0.0,
                      p, p + most_planes, p + 2 * most_planes, p + 3 * most_planes,
                      neighbor + (int64)most_planes * k,
                      v, v + most_vertices, v + 2 * most_vertices, v + 3 * most_vertices,
-                     t, t + most_vertices, t + 2 * most_vertices, t + 3 * most_vertices, 0};
+                     t, t + most_vertices, t + 2 * most_vertices, t + 3 * most_vertices,
+                     t + 4 * most_vertices, 0};
         const PointGrid g = make_point_grid(frame, start, site);
-        compute_cell(&cell, g, which[k], box, reach[which[k]], distance2, waiting, n_planes + k,
-                     n_vertices + k, plane + (int64)most_planes * k,
+        compute_cell(&cell, g, which[k], box, reach[which[k]], waiting, n_planes + k,
+                     n_vertices + k, n_own + k, plane + (int64)most_planes * k,
                      vertex_plane + 3 * (int64)most_vertices * k,
                      position + 3 * (int64)most_vertices * k);
     }
 }
 
-// Copy cells from their room to where their lists start.
+// Copy cells from their room to where their lists start; of the positions their own only.
 KERNEL void pack_cells(
-    int n, int most_planes, int most_vertices,
-    const int *which,             // (n,): the sites
+    int n, int first, int most_planes, int most_vertices,
+    const int *which,             // (n,): the sites, counted from `first`
     const int *n_planes, const int *n_vertices, const int *plane, const uint16 *vertex_plane,
     const double *position,
-    const int64 *plane_start,     // (m + 1,)
-    const int64 *vertex_start,    // (m + 1,)
-    OUT int *packed_plane, OUT uint16 *packed_vertex_plane, OUT double *packed_position)
+    const int64 *plane_start, const int64 *vertex_start, const int64 *own_start,
+    OUT int *packed_plane, OUT uint16 *packed_vertex_plane,
+    OUT int *vertex,              // number of an own vertex; -1 for the others
+    OUT int *other,               // (..., 3): sites and walls at an own vertex, ascending
+    OUT double *packed_position)
 {
     FOR_EACH(k, n) {
-        const int64 to_plane = plane_start[which[k]], to_vertex = vertex_start[which[k]];
-        for (int p = 0; p < n_planes[k]; ++p)
-            packed_plane[to_plane + p] = plane[(int64)most_planes * k + p];
-        for (int v = 0; v < 3 * n_vertices[k]; ++v) {
-            packed_vertex_plane[3 * to_vertex + v] = vertex_plane[3 * (int64)most_vertices * k + v];
-            packed_position[3 * to_vertex + v] = position[3 * (int64)most_vertices * k + v];
+        const int i = first + which[k];
+        const int64 to_plane = plane_start[i], to_vertex = vertex_start[i];
+        const int *from_plane = plane + (int64)most_planes * k;
+        const uint16 *from = vertex_plane + 3 * (int64)most_vertices * k;
+        const double *at = position + 3 * (int64)most_vertices * k;
+        int64 own = own_start[i];
+        for (int p = 0; p < n_planes[k]; ++p) packed_plane[to_plane + p] = from_plane[p];
+        for (int v = 0; v < 3 * n_vertices[k]; ++v) packed_vertex_plane[3 * to_vertex + v] = from[v];
+        for (int v = 0; v < n_vertices[k]; ++v) {
+            const VertexSites sites = vertex_sites(i, from_plane, from + 3 * v);
+            vertex[to_vertex + v] = -1;
+            if (sites.owner != i) continue;
+            vertex[to_vertex + v] = (int)own;
+            for (int axis = 0; axis < 3; ++axis) {
+                other[3 * own + axis] = sites.other[axis];
+                packed_position[3 * own + axis] = at[3 * v + axis];
+            }
+            ++own;
         }
     }
 }
 
-// Where the neighbour `wanted` stands in an ascending list of planes, or -1.
-DEVICE int find_plane(const int *plane, int64 first, int64 end, int wanted)
-{
-    while (first < end) {
-        const int64 middle = (first + end) / 2;
-        if (plane[middle] < wanted) first = middle + 1;
-        else end = middle;
-    }
-    return (int)first;
-}
-
-// The same vertex in the cell of the lowest site at it; itself if that is here, or not found.
+// Find the vertices that the cell of a lower site owns; those that it does not know stay -1.
 KERNEL void link_vertices(
-    int n,
-    const int64 *plane_start, const int64 *vertex_start, const int *plane,
-    const uint16 *vertex_plane,
-    OUT int *link)                // (v,)
+    int n, int first,
+    const int64 *plane_start, const int64 *vertex_start, const int64 *own_start,
+    const int *plane, const uint16 *vertex_plane, const int *other,
+    INOUT int *vertex)
 {
-    FOR_EACH(i, n) {
+    FOR_EACH(k, n) {
+        const int i = first + (int)k;
         for (int64 v = vertex_start[i]; v < vertex_start[i + 1]; ++v) {
-            int site[4], owner = (int)i;
-            site[0] = (int)i;
-            bool own = false;
-            for (int k = 0; k < 3; ++k) {
-                site[k + 1] = plane[plane_start[i] + vertex_plane[3 * v + k]];
-                if (site[k + 1] >= 0) owner = minimum(owner, site[k + 1]);
-                own = own || site[k + 1] <= FIRST_REACH_WALL;
-            }
-            link[v] = (int)v;
-            if (own || owner == (int)i) continue;
-            // The three others as planes of the owner's cell.
-            const int64 first = plane_start[owner], end = plane_start[owner + 1];
-            int wanted[3], n_wanted = 0;
-            bool all = true;
-            for (int k = 0; k < 4; ++k) {
-                if (site[k] == owner) continue;
-                const int place = find_plane(plane, first, end, site[k]);
-                all = all && place < end && plane[place] == site[k];
-                wanted[n_wanted++] = place - (int)first;
-            }
-            for (int64 w = vertex_start[owner]; all && w < vertex_start[owner + 1]; ++w) {
-                const int a = vertex_plane[3 * w], b = vertex_plane[3 * w + 1];
-                const int c = vertex_plane[3 * w + 2];
-                if ((a == wanted[0] || b == wanted[0] || c == wanted[0])
-                    && (a == wanted[1] || b == wanted[1] || c == wanted[1])
-                    && (a == wanted[2] || b == wanted[2] || c == wanted[2])) {
-                    link[v] = (int)w;
+            if (vertex[v] >= 0) continue;
+            const VertexSites sites = vertex_sites(i, plane + plane_start[i], vertex_plane + 3 * v);
+            for (int64 w = own_start[sites.owner]; w < own_start[sites.owner + 1]; ++w)
+                if (other[3 * w] == sites.other[0] && other[3 * w + 1] == sites.other[1]
+                    && other[3 * w + 2] == sites.other[2]) {
+                    vertex[v] = (int)w;
                     break;
                 }
-            }
         }
     }
 }

@@ -3,8 +3,10 @@
 A box about the site is clipped by the bisectors to its neighbours, nearest first, until no
 site within twice the distance of the farthest vertex is left (the radius of security: Ray,
 Sokolov, Lefebvre, Levy 2018, "Meshless Voronoi on the GPU"). Cells do not wait for each
-other, and no Delaunay triangulation is built. A vertex is known by the four sites at it:
-cells that share it find it in the cell of the lowest of them.
+other, and no Delaunay triangulation is built. A vertex is known by the four sites at it, and
+kept once, by the cell of the lowest of them: chunks of cells are computed in ascending order,
+so that a chunk finds the vertices of lower cells as soon as it is computed, and the positions of
+all others need not leave its room.
 
 The box about a site has half-width ``reach``, so that cells at the hull of the sites, which
 would go far, stay small where only what is near matters. Where a reach cuts, the cell has a
@@ -29,8 +31,9 @@ FIRST_REACH_WALL = -7
 LARGEST_CELL = 16_384
 #: Cells computed at once: a bound of the scratch memory.
 CHUNK = 16_384
-#: Planes and vertices a cell that room is made for: random points have 15.5 and 27.1.
-PLANES_A_CELL, VERTICES_A_CELL = 16.5, 29.0
+#: Planes, vertices and own vertices a cell that room is made for: random points have 15.5, 27.1
+#: and 6.8.
+PLANES_A_CELL, VERTICES_A_CELL, OWN_A_CELL = 16.5, 29.0, 9.0
 #: Sites a cell of the grid that they are searched in.
 SITES_A_CELL = 1.5
 
@@ -60,30 +63,21 @@ def voronoi_cells(device: Device, site: Any, lower: Array, upper: Array, reach: 
     No two sites may be at one place. Raises TiedSitesError where sites are to be moved a little.
     """
     xp = device.xp
-    kernels = device.module("geometry/cells.cu")
     n = len(site)
     grid = _site_grid(device, site)
     box = device.from_host(np.concatenate([lower, upper]).astype(np.float64))
     given = (grid.frame, grid.start, grid.point, box, xp.ascontiguousarray(reach[grid.order]))
     room = _room(device, min(CHUNK, n), MOST_PLANES, MOST_VERTICES)
-    plane, vertex_plane, position = (
-        _GrowingList(device, n, *kind) for kind in (
-            (PLANES_A_CELL, (), xp.int32), (VERTICES_A_CELL, (3,), xp.uint16),
-            (VERTICES_A_CELL, (3,), xp.float64)))
-    counts = [_compute_chunk(device, first, min(CHUNK, n - first), given, room,
-                             (plane, vertex_plane, position))
-              for first in range(0, n, CHUNK)]
-    n_planes, n_vertices = (xp.concatenate(part) for part in zip(*counts, strict=True))
-    plane, vertex_plane, position = (part.filled for part in (plane, vertex_plane, position))
-    plane_start, vertex_start = list_starts(device, n_planes), list_starts(device, n_vertices)
-    link = xp.empty(len(position), xp.int32)
-    kernels.link_vertices(n, plane_start, vertex_start, plane, vertex_plane, link)
-
-    # Number the vertices that are linked to themselves.
-    own = link == xp.arange(len(link), dtype=xp.int32)
-    number = xp.cumsum(own, dtype=xp.int32) - 1
-    return Cells(grid, plane_start, plane, vertex_start, vertex_plane,
-                 number[link], position[own])
+    lists = _Lists(device, n)
+    for first in range(0, n, CHUNK):
+        _compute_chunk(device, first, min(CHUNK, n - first), given, room, lists)
+    position = lists.position.filled
+    if lists.lost:
+        vertex, place = (xp.concatenate(part) for part in zip(*lists.lost, strict=True))
+        lists.vertex.filled[vertex] = len(position) + xp.arange(len(vertex), dtype=xp.int32)
+        position = xp.concatenate([position, place])
+    return Cells(grid, lists.plane_start, lists.plane.filled, lists.vertex_start,
+                 lists.vertex_plane.filled, lists.vertex.filled, position)
 
 
 class _GrowingList:
@@ -95,19 +89,49 @@ class _GrowingList:
         self._array = device.xp.empty((int(rows * n) + MOST_VERTICES, *shape), dtype)
         self._count = 0
 
-    def extend(self, n: int) -> Any:
-        """Return the next n rows, to be filled."""
-        first, self._count = self._count, self._count + n
-        if self._count > len(self._array):
-            larger = self._xp.empty((2 * self._count, *self._array.shape[1:]), self._array.dtype)
-            larger[:first] = self._array[:first]
+    def extend(self, count: int) -> Any:
+        """Make it ``count`` rows long, the new ones to be filled; return all of them."""
+        if count > len(self._array):
+            larger = self._xp.empty((2 * count, *self._array.shape[1:]), self._array.dtype)
+            larger[:self._count] = self.filled
             self._array = larger
-        return self._array[first:self._count]
+        self._count = count
+        return self.filled
 
     @property
     def filled(self) -> Any:
         """The rows so far."""
         return self._array[:self._count]
+
+
+class _Lists:
+    """The lists of all cells so far, as in ``Cells``."""
+
+    def __init__(self, device: Device, n: int) -> None:
+        xp = device.xp
+        self.plane_start, self.vertex_start, self.own_start = (
+            xp.zeros(n + 1, xp.int64) for _ in range(3))
+        self.plane, self.vertex_plane, self.vertex, self.other, self.position = (
+            _GrowingList(device, n, *kind) for kind in (
+                (PLANES_A_CELL, (), xp.int32), (VERTICES_A_CELL, (3,), xp.uint16),
+                (VERTICES_A_CELL, (), xp.int32), (OWN_A_CELL, (3,), xp.int32),
+                (OWN_A_CELL, (3,), xp.float64)))
+        #: Vertices that no lower cell knows though it should, where rounding decides, and where
+        #: they are.
+        self.lost: list[tuple[Any, Any]] = []
+
+    def extend(self, first: int, *count: Any) -> list[Any]:
+        """Make room for cells from ``first`` on with so many planes, vertices, own vertices."""
+        starts = (self.plane_start, self.vertex_start, self.own_start)
+        ends = []
+        for start, added in zip(starts, count, strict=True):
+            here = start[first + 1:first + 1 + len(added)]
+            added.cumsum(dtype=start.dtype, out=here)
+            here += start[first]
+            ends.append(int(here[-1]))
+        planes, vertices, own = ends
+        return [*starts, self.plane.extend(planes), self.vertex_plane.extend(vertices),
+                self.vertex.extend(vertices), self.other.extend(own), self.position.extend(own)]
 
 
 def _site_grid(device: Device, site: Any) -> PointGrid:
@@ -126,9 +150,9 @@ def _site_grid(device: Device, site: Any) -> PointGrid:
 
 def _compute_chunk(
     device: Device, first: int, n: int, given: tuple[Any, ...], room: tuple[Any, ...],
-    lists: tuple[_GrowingList, ...],
-) -> list[Any]:
-    """Return planes and vertices a cell of the cells of consecutive sites; extend their lists.
+    lists: _Lists,
+) -> None:
+    """Add the cells of consecutive sites to the lists.
 
     ``room`` is for n cells at least; it may be used again.
     """
@@ -138,7 +162,7 @@ def _compute_chunk(
     kernels.compute_cells(n, first, *given, *room)
     _refuse_ties(room[0])
     rooms = [(xp.arange(n, dtype=xp.int32), MOST_PLANES, MOST_VERTICES, room)]
-    n_planes, n_vertices = room[0].copy(), room[1].copy()
+    n_planes, n_vertices, n_own = (part.copy() for part in room[:3])
 
     # Cells with many neighbours get larger rooms until they fit.
     crowded = xp.flatnonzero(n_planes < 0).astype(xp.int32)
@@ -152,23 +176,32 @@ def _compute_chunk(
         larger = _room(device, len(crowded), most_planes, most_vertices)
         number = xp.empty((len(crowded), 4 * (most_planes + most_vertices)), xp.float64)
         neighbor = xp.empty((len(crowded), most_planes), xp.int32)
-        triple = xp.empty((len(crowded), 5 * most_vertices), xp.uint16)
+        triple = xp.empty((len(crowded), 6 * most_vertices), xp.uint16)
         kernels.compute_large_cells(
             len(crowded), most_planes, most_vertices, crowded + np.int32(first), *given, number,
             neighbor, triple, *larger)
         _refuse_ties(larger[0])
         rooms.append((crowded, most_planes, most_vertices, larger))
-        n_planes[crowded], n_vertices[crowded] = larger[0], larger[1]
+        n_planes[crowded], n_vertices[crowded], n_own[crowded] = larger[:3]
         crowded = crowded[larger[0] < 0]
         larger[0][larger[0] < 0] = 0
 
-    plane_start, vertex_start = list_starts(device, n_planes), list_starts(device, n_vertices)
-    ends = (plane_start[-1], vertex_start[-1], vertex_start[-1])
-    packed = [part.extend(int(end)) for part, end in zip(lists, ends, strict=True)]
+    (plane_start, vertex_start, own_start, plane, vertex_plane, vertex, other,
+     position) = lists.extend(first, n_planes, n_vertices, n_own)
+    starts = (plane_start, vertex_start, own_start)
     for which, planes, vertices, filled in rooms:
-        kernels.pack_cells(len(which), planes, vertices, which, *filled, plane_start,
-                           vertex_start, *packed)
-    return [n_planes, n_vertices]
+        kernels.pack_cells(len(which), first, planes, vertices, which, *filled[:2], *filled[3:],
+                           *starts, plane, vertex_plane, vertex, other, position)
+    kernels.link_vertices(n, first, *starts, plane, vertex_plane, other, vertex)
+
+    begin = int(vertex_start[first])
+    lost = begin + xp.flatnonzero(vertex[begin:] < 0)
+    for which, _, _, filled in rooms if len(lost) else []:
+        cell = xp.searchsorted(vertex_start[:first + n + 1], lost, side="right") - 1
+        row = xp.searchsorted(which, cell - first)
+        here = (row < len(which)) & (which[xp.minimum(row, len(which) - 1)] == cell - first)
+        here &= filled[0][xp.minimum(row, len(which) - 1)] > 0
+        lists.lost.append((lost[here], filled[5][row[here], (lost - vertex_start[cell])[here]]))
 
 
 def _refuse_ties(n_planes: Any) -> None:
@@ -182,7 +215,7 @@ def _refuse_ties(n_planes: Any) -> None:
 def _room(device: Device, n: int, planes: int, vertices: int) -> tuple[Any, ...]:
     """Return arrays for n cells of at most so many planes and vertices."""
     xp = device.xp
-    return (xp.empty(n, xp.int32), xp.empty(n, xp.int32), xp.empty((n, planes), xp.int32),
+    return (*(xp.empty(n, xp.int32) for _ in range(3)), xp.empty((n, planes), xp.int32),
             xp.empty((n, vertices, 3), xp.uint16), xp.empty((n, vertices, 3), xp.float64))
 
 

@@ -113,6 +113,18 @@ def test_sites_that_rounding_cannot_tell_apart_are_named(device: Device) -> None
         cells_of(device, shell)
 
 
+def test_cells_of_a_lattice_have_its_corners_however_rounding_decides(device: Device) -> None:
+    # Eight cubes meet at a corner, and each may say otherwise which four of them do.
+    place = (np.stack(np.meshgrid(*[np.arange(8)] * 3), axis=-1).reshape(-1, 3) + 0.5) / 8
+    found = HostCells(device, cells_of(device, place))
+    assert found.vertex.min() == 0
+    assert set(found.vertex.tolist()) == set(range(len(found.position)))
+    for i, site in enumerate(place):
+        corner = (found.corners(i) - site) * 16
+        assert np.abs(np.abs(corner) - 1.0).max() < 1e-12
+        assert len(np.unique(np.sign(corner), axis=0)) == 8
+
+
 def test_a_short_reach_is_a_wall_of_its_own(device: Device) -> None:
     site = np.array([[0.2, 0.5, 0.5], [0.8, 0.5, 0.5]])
     found = HostCells(device, cells_of(device, site, reach=0.31))
