@@ -24,6 +24,7 @@ import numpy as np
 
 from vfx.bench.cases import irregular_body
 from vfx.bench.rows import Row, less_is_better
+from vfx.bench.shell_case import shell_rows
 from vfx.bench.timing import load_warning, peak_memory
 from vfx.device import Device
 from vfx.geometry.bodies import Body
@@ -133,6 +134,7 @@ def measure_division(device: Device, case: str, count: int, *, bonds: bool) -> l
         else Row(name, "peak memory", peak_memory() / 1e9, "GB"),
         Row(name, "volume less the mesh's", elements.volume.sum() / volume - 1.0, "of it"),
         Row(name, "length scale", elements.length_scale, "m"),
+        *([] if case == "serpent" else shell_rows(name, elements)),
     ]
     if bonds:
         spent = bond_seconds(device, case, elements)

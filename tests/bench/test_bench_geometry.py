@@ -42,6 +42,18 @@ def test_cells_in_a_box_have_the_faces_of_all_neighbors(device: Device) -> None:
     assert box_cells(device, site) == int(inside.sum()) // 2
 
 
+def test_a_shell_tells_of_its_tetrahedra(tmp_path: Path) -> None:
+    file = tmp_path / "rows.json"
+    result = CliRunner().invoke(main, [
+        "bench", "geometry", "--case", "vase", "--elements", "4000", "--json", str(file)])
+    assert result.exit_code == 0, result.output
+    found = {row["metric"]: row["value"] for row in json.loads(file.read_text())}
+    # No tetrahedron has all its dihedral angles above those of the regular one.
+    assert 0.0 < found["smallest dihedral angle"] <= found["median smallest angle"] < 70.53
+    assert found["below 5 degrees"] == 0
+    assert found["bonds a particle, mean"] <= found["bonds a particle, most"]
+
+
 def test_phases_add_up() -> None:
     phases = Phases()
     for what in ("one", "two", "one", ""):
