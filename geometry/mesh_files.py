@@ -17,6 +17,8 @@ import numpy as np
 from vfx.geometry.handoff import Array
 
 USD_SUFFIXES = ("usd", "usda", "usdc", "usdz")
+#: Files that are text in every case.
+TEXT_SUFFIXES = ("obj", "off")
 SUFFIXES = ("obj", "ply", "stl", "glb", "off", *USD_SUFFIXES)
 
 #: Bytes of a file, and triangles of a mesh, at most.
@@ -77,6 +79,10 @@ def read_raw_mesh(path: Path) -> RawMesh:
         raise
     except MemoryError:
         raise MeshError("does not fit into the memory; reduce the mesh") from None
+    except ModuleNotFoundError:
+        # The reader went to guess an encoding: it was to be text, and is none.
+        raise MeshError(f"cannot be read as {suffix.upper()} (neither its text nor its numbers); "
+                        "is it whole, and what its name says?") from None
     except Exception as error:
         # Whatever a damaged file makes a reader raise is a damaged file.
         reason = f"{type(error).__name__}: {error}".splitlines()[0][:120]
@@ -124,6 +130,12 @@ def placed(raw: RawMesh, world_from_part: Array) -> RawMesh:
 def _read_with_trimesh(data: bytes, suffix: str) -> RawMesh:
     import trimesh
 
+    if suffix in TEXT_SUFFIXES:
+        if b"\0" in data:
+            raise MeshError(f"is no text, as {suffix.upper()} files are; is it whole, and what its "
+                            "name says?")
+        # Names of parts and materials may be in any old encoding; they do not matter.
+        data = data.decode("utf-8", errors="replace").encode()
     # An empty resolver: no file that this one names is ever looked for.
     scene: Any = trimesh.load_scene(
         io.BytesIO(data), file_type=suffix, resolver={}, process=False)

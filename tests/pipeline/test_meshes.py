@@ -72,11 +72,27 @@ def test_bad_meshes_end_in_a_sentence_and_exit_code_2(vfx, shot, name, command):
 @pytest.mark.parametrize(("content", "says"), [
     (b"", "0 bytes"), (b"no mesh at all\n", "no triangles"),
     (b"v 0 0 0\nv 1 0 0\nv 0 nan 0\nf 1 2 3\n", "not finite"),
+    (b"\x93\0\xff\xfe" * 500, "is no text, as OBJ files are"),
 ])
 def test_files_that_are_no_meshes_end_in_exit_code_2(vfx, shot, content, says):
     shot.with_name("thing.obj").write_bytes(content)
     result = vfx("check", shot)
     assert result.exit_code == 2 and says in result.output
+
+
+def test_a_folder_with_the_name_of_a_mesh_ends_in_exit_code_2(vfx, shot):
+    shot.with_name("thing.obj").unlink()
+    shot.with_name("thing.obj").mkdir()
+    result = vfx("check", shot)
+    assert result.exit_code == 2 and "is a folder; give a mesh file" in result.output
+
+
+def test_names_in_an_old_encoding_do_not_matter(vfx, shot):
+    mesh = shot.with_name("thing.obj")
+    mesh.write_bytes("o K\u00f6rper\n".encode("latin-1") + mesh.read_bytes())
+    result = vfx("check", shot)
+    assert result.exit_code == 0, result.output
+    assert "528 triangles" in result.output
 
 
 def test_a_missing_mesh_ends_in_exit_code_3(vfx, shot):
