@@ -55,6 +55,16 @@ COUNT_LIMIT = 0.015
 COUNT_JUMP = 0.25
 #: A count that is off by no more than this needs no further trial when that spacing is changed.
 COUNT_STEP = 0.12
+#: Points on the surface a tetrahedron asked for, at most: a plate has a third of one.
+MOST_POINTS = 2.0
+#: In a plate as thick as a third of a layer spacing nearly all tetrahedra are solid; measured are
+#: so many in a squared spacing of its surface.
+PLATE_SPACING = 3.0
+PLATE_DENSITY = 2.0
+#: Shares of the mesh's volume: what tetrahedra may leave out where it is thinner than they are,
+#: and what they may fill, for over hollow parts they go beyond it.
+MOST_LOST = 0.25
+MOST_FILLED = 1.05
 #: Tetrahedra with a smaller dihedral angle are called slivers [degrees].
 SLIVER_ANGLE = 5.0
 
@@ -89,16 +99,32 @@ def divide_shell(
         shells = _finish(bodies, points, unit, ACROSS, layers, progress, (0.3, 0.9))
     else:
         assert count is not None
-        unit, shells = _shells_of_count(bodies, count, layers, seed, progress)
+        unit, shells = _shells_of_count(bodies, count, layers, seed, progress, frame.scale)
     empty = sum(not len(shell.tet) for shell in shells)
     if empty:
         raise ValueError(
             f"{empty} of the {len(bodies)} solids of the mesh are too thin for a tetrahedron at a "
             f"layer spacing of {unit * frame.scale:.4g} m; use a smaller spacing or a larger count")
+    _refuse_unfit(bodies, shells, unit * frame.scale)
     progress("Joining tetrahedra", 0.95)
     elements = _elements(frame, bodies, shells, unit, layers)
     progress("Joining tetrahedra", 1.0)
     return elements
+
+
+def _refuse_unfit(bodies: Sequence[Body], shells: Sequence[Shell], spacing: float) -> None:
+    """Raise ValueError where tetrahedra leave out much of the body, or go far beyond it."""
+    of_mesh = 1.0 / sum(body.volume for body in bodies)
+    lost = of_mesh * sum(shell.lost_volume + shell.detached_volume for shell in shells)
+    filled = of_mesh * sum(float(volumes(shell.point, shell.tet).sum()) for shell in shells)
+    way_out = ('use a smaller spacing or a larger count, or shape = "voronoi", which follows the '
+               "surface")
+    if lost > MOST_LOST:
+        raise ValueError(f"is too thin for tetrahedra at a layer spacing of {spacing:.4g} m: "
+                         f"{lost:.1%} of its volume would be left out; {way_out}")
+    if filled > MOST_FILLED:
+        raise ValueError(f"has gaps or dents too narrow for tetrahedra at a layer spacing of "
+                         f"{spacing:.4g} m, which would fill {filled:.1%} of its volume; {way_out}")
 
 
 def measure(device: Device, surface: Surface) -> tuple[Frame, list[Body]]:
@@ -142,7 +168,7 @@ def _count(shells: Sequence[Shell]) -> int:
 
 
 def _shells_of_count(
-    bodies: Sequence[Body], count: int, layers: int, seed: int, progress: Progress
+    bodies: Sequence[Body], count: int, layers: int, seed: int, progress: Progress, size: float
 ) -> tuple[float, list[Shell]]:
     """Find the layer spacing that gives about ``count`` tetrahedra, and the shells of it.
 
@@ -154,6 +180,7 @@ def _shells_of_count(
                        inside=1.5 * layers * guess, blur=0.0, seed=seed) for body in bodies]
     spacing = _spacing_of_count(bands, count, layers, guess)
     across = ACROSS
+    _refuse_thin(bodies, spacing, count, size, 5.0 * MOST_POINTS)
     candidates = _candidates(bodies, spacing, layers, seed)
     for trial in range(COUNT_TRIALS):
         progress("Finding the spacing", 0.1 + 0.3 * trial / COUNT_TRIALS)
@@ -166,6 +193,7 @@ def _shells_of_count(
         if trial == 0 and abs(found - 1.0) > COUNT_JUMP and found > 0.0:
             factor = found * count / _predicted(bands, spacing, layers)
             spacing = _spacing_of_count(bands, count / factor, layers, guess)
+            _refuse_thin(bodies, spacing, count, size, MOST_POINTS)
             candidates = _candidates(bodies, spacing, layers, seed)
             continue
         across *= _narrower(found)
@@ -181,6 +209,21 @@ def _shells_of_count(
         if abs(_count(again) / count - 1.0) < abs(off - 1.0):
             shells = again
     return spacing, shells
+
+
+def _refuse_thin(
+    bodies: Sequence[Body], spacing: float, count: int, size: float, most: float
+) -> None:
+    """Raise ValueError where the surface alone would have far more points than tetrahedra."""
+    area, volume = sum(body.area for body in bodies), sum(body.volume for body in bodies)
+    if area <= most * count * 0.5 * math.sqrt(3.0) * (ACROSS * spacing) ** 2:
+        return
+    thick = 2.0 * volume / area
+    wanted = max(PLATE_DENSITY * area / (PLATE_SPACING * thick) ** 2, 2.0 * count)
+    raise ValueError(
+        f"is too thin for a shell of {count:,} tetrahedra: its walls, {thick * size:.3g} m on "
+        f"average, take about {wanted:,.0f} of them; ask for more, or use shape = "
+        '"voronoi", which follows the surface')
 
 
 def _narrower(found: float) -> float:

@@ -20,6 +20,7 @@ from vfx.geometry.handoff import Array
 from vfx.geometry.layers import SPREAD_STEPS, Points, candidate_points, first_points, spread
 from vfx.geometry.slivers import remove_slivers
 from vfx.geometry.tetrahedra import (
+    EDGES,
     connected_parts,
     least_dihedral,
     share_faces,
@@ -34,8 +35,15 @@ TRIAL_STEPS = 6
 #: Where all vertices are on the surface, one with a smaller dihedral angle is the flat space
 #: between neighbours on a curved surface, and not solid [degrees].
 SOLID_ANGLE = 10.0
+#: An edge between two places of the surface may be so far outside, in layer spacings, where the
+#: surface is hollow; farther, it spans a gap.
+LEAST_GAP = 0.2
 #: How far points below the surface are moved before they are joined, in layer spacings.
 NUDGE = 2e-3
+#: How far the sides of a body are bulged while points are joined, in layer spacings.
+BULGE = 1e-2
+#: In cubed layer spacings: four vertices of one sharp edge have less, whatever their angles are.
+LEAST_VOLUME = 1e-6
 
 
 @dataclass(frozen=True)
@@ -123,9 +131,21 @@ def join_points(body: Body, points: Points, spacing: float, layers: int) -> Shel
     # where four of them would make a tetrahedron of no volume.
     noise = np.random.Generator(np.random.Philox(0)).uniform(-1.0, 1.0, point.shape)
     point = point + np.where(layer[:, None] > 0, NUDGE * spacing * noise, 0.0)
-    tet, lost, kept_outer = _drop(body, point, layer, triangulate(point), spacing, layers)
+    tet, lost, kept_outer = _drop(body, point, layer, triangulate(_bulged(point, spacing)),
+                                  spacing, layers)
     tet, detached, detached_volume = _attached(point, tet)
     return Shell(point, layer, tet, lost, detached, detached_volume, kept_outer)
+
+
+def _bulged(point: Array, spacing: float) -> Array:
+    """Return points (n, 3) moved a little, so that the flat sides of their hull are convex.
+
+    Thousands of points in one plane of the hull take minutes to triangulate.
+    """
+    lower, upper = point.min(axis=0), point.max(axis=0)
+    unit = (2.0 * point - (lower + upper)) / np.maximum(upper - lower, 1e-300)
+    moved: Array = point + BULGE * spacing * unit * (3.0 - (unit**2).sum(axis=1, keepdims=True))
+    return moved
 
 
 def _drop(
@@ -147,11 +167,33 @@ def _drop(
     deepest = (layers - 0.5) * spacing
     unknown = np.flatnonzero((away + level * spacing).min(axis=1) > deepest)
     inside[unknown] &= _distance(body.tree, center[unknown]) <= deepest
+    inside[inside] = ~_bridges(body, point, layer, tet[inside], spacing)
     kept = inside & ~outer
     on_surface = np.flatnonzero(inside & outer)
-    kept[on_surface] = least_dihedral(point, tet[on_surface]) > SOLID_ANGLE
+    kept[on_surface] = ((least_dihedral(point, tet[on_surface]) > SOLID_ANGLE)
+                        & (volumes(point, tet[on_surface]) > LEAST_VOLUME * spacing**3))
     lost = float(volumes(point, tet[inside & ~kept]).sum())
     return tet[kept], lost, int((kept & outer).sum())
+
+
+def _bridges(body: Body, point: Array, layer: Array, tet: Array, spacing: float) -> Array:
+    """Return which tetrahedra (m,) have an edge from the surface that goes through air."""
+    corner = tet[:, EDGES]
+    which, side = np.nonzero((layer[corner] == 0).any(axis=2))
+    ends = np.sort(corner[which, side], axis=1).astype(np.int64)
+    key, edge_of = np.unique(ends[:, 0] * len(point) + ends[:, 1], return_inverse=True)
+    from_end, to_end = point[key // len(point)], point[key % len(point)]
+    through_air = np.zeros(len(key), bool)
+    for share in (0.5, 0.25, 0.75):
+        place = from_end + share * (to_end - from_end)
+        at = body.tree.device.from_host(place)
+        nearest, triangle = body.tree.nearest(at)
+        away = np.linalg.norm(body.tree.device.to_host(nearest) - place, axis=1)
+        outside = ~body.tree.device.to_host(body.tree.inside(at, nearest, triangle))
+        through_air |= outside & (away > LEAST_GAP * spacing)
+    bridges = np.zeros(len(tet), bool)
+    bridges[which[through_air[edge_of]]] = True
+    return bridges
 
 
 def _is_inside(tree: DistanceTree, point: Array) -> Array:

@@ -18,6 +18,7 @@ from vfx.geometry.handoff import Array
 
 #: Vertices of each face, anticlockwise seen from outside.
 FACES = np.array([[1, 2, 3], [0, 3, 2], [0, 1, 3], [0, 2, 1]])
+EDGES = np.array(list(combinations(range(4), 2)))
 _KEY_BITS = 21
 
 
@@ -35,10 +36,17 @@ def triangulate(point: Array) -> Array:
         return np.zeros((0, 4), np.int32)
     lower = point.min(axis=0)
     size = float((point.max(axis=0) - lower).max()) or 1.0
-    try:
-        tet: Array = Delaunay((point - lower) / size).simplices.astype(np.int32)
-    except QhullError:
+    for options in ("Qbb Qc Qz Q12", "Qbb Qc Qz Q12 QJ"):
+        try:
+            tet: Array = Delaunay((point - lower) / size, qhull_options=options).simplices
+            break
+        except QhullError as error:
+            # Where rounding is at a loss, points joggled by as little as that help.
+            if "QH6154" in str(error):
+                return np.zeros((0, 4), np.int32)
+    else:
         return np.zeros((0, 4), np.int32)
+    tet = tet.astype(np.int32)
     flipped = volumes(point, tet) < 0.0
     tet[flipped] = tet[flipped][:, [0, 1, 3, 2]]
     return tet

@@ -237,6 +237,36 @@ def test_thin_plate_stays_whole() -> None:
     assert any("all corners on the surface" in note for note in elements.notes)
 
 
+def test_tetrahedra_span_no_gaps() -> None:
+    manifold3d = pytest.importorskip("manifold3d")
+    # A star of twelve narrow points.
+    angle = math.pi / 12 * np.arange(24)
+    radius = np.where(np.arange(24) % 2, 1.0, 0.15)
+    corner = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)
+    star = manifold3d.Manifold.extrude(manifold3d.CrossSection([corner]), 0.3).to_mesh64()
+    surface = mesh(np.asarray(star.vert_properties)[:, :3], np.asarray(star.tri_verts))
+    elements = divide(open_device("cpu"), surface, count=5000, layers=6)
+    x, y = corner.T
+    volume = 0.15 * float(x @ np.roll(y, -1) - y @ np.roll(x, -1))
+    assert 0.95 * volume < elements.volume.sum() < 1.001 * volume
+
+
+def test_flat_sides_with_many_points_are_triangulated() -> None:
+    # All points lie in the two sides of the plate: their hull has only a few planes.
+    plate = box(1.0, 0.02, 1.0)
+    elements = divide(open_device("cpu"), plate, spacing=0.02)
+    assert elements.volume.sum() == pytest.approx(0.02, rel=0.01)
+    assert elements.volume.min() > 1e-3 * elements.volume.mean()
+
+
+def test_gaps_that_only_finer_tetrahedra_resolve_are_refused(
+    monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vfx.geometry.shell.MOST_FILLED", 0.5)
+    with pytest.raises(ValueError, match="too narrow for tetrahedra"):
+        divide(open_device("cpu"), box(1.0), spacing=0.2)
+
+
 def test_result_does_not_depend_on_threads_or_device(device: Device) -> None:
     surface = sphere(16, 1.0)
     found = []

@@ -95,6 +95,16 @@ def test_names_in_an_old_encoding_do_not_matter(vfx, shot):
     assert "528 triangles" in result.output
 
 
+@pytest.mark.parametrize("count", [500, 5000])
+def test_a_sheet_is_refused_as_a_shell(vfx, shot, count):
+    write_obj(shot.with_name("thing.obj"), box((1.0, 1e-3, 1.0)))
+    shot.write_text(SHOT.replace("height = 0.2", 'shape = "tet-shell"')
+                    .replace("elements = 500", f"elements = {count}"))
+    result = vfx("stage", "geometry", shot, "--device", "cpu")
+    assert result.exit_code == 2
+    assert "is too thin for" in result.output and 'shape = "voronoi"' in result.output
+
+
 def test_a_missing_mesh_ends_in_exit_code_3(vfx, shot):
     shot.with_name("thing.obj").unlink()
     for command in (("check",), ("stage", "geometry"), ("status",)):
