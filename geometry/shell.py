@@ -46,10 +46,13 @@ ACROSS = 1.12
 DENSITY = 4.5
 SPREAD_SHARE = 0.981
 #: Points that were spread a few steps are counted in at most so many trials, until their count is
-#: this near; the final one is made anew where it is off by more than the second share.
+#: this near; the final one is made anew where it is off by more than the second share, and up to
+#: so many times where that takes only seconds: there by more than the first.
 COUNT_TRIALS = 4
 COUNT_TOLERANCE = 0.005
 COUNT_LIMIT = 0.015
+COUNT_REPEATS = 3
+SMALL_COUNT = 100_000
 #: A first trial's count that is off by more than this asks for another spacing between layers,
 #: by less for another spacing on the layers.
 COUNT_JUMP = 0.25
@@ -201,13 +204,17 @@ def _shells_of_count(
             points = _choose(bodies, candidates, spacing, across, seed)
             break
     shells = _finish(bodies, points, spacing, across, layers, progress, (0.4, 0.9))
-    off = _count(shells) / count
-    if abs(off - 1.0) > COUNT_LIMIT:
-        across *= _narrower(off)
+    is_small = count <= SMALL_COUNT
+    best = found = _count(shells) / count
+    for _ in range(COUNT_REPEATS if is_small else 1):
+        if abs(best - 1.0) <= (COUNT_TOLERANCE if is_small else COUNT_LIMIT) or found == 0.0:
+            break
+        across *= _narrower(found)
         points = _choose(bodies, candidates, spacing, across, seed)
         again = _finish(bodies, points, spacing, across, layers, progress, (0.5, 0.9))
-        if abs(_count(again) / count - 1.0) < abs(off - 1.0):
-            shells = again
+        found = _count(again) / count
+        if abs(found - 1.0) < abs(best - 1.0):
+            best, shells = found, again
     return spacing, shells
 
 

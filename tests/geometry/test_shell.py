@@ -175,7 +175,7 @@ def test_bonds_are_about_as_many_as_in_the_paper(body) -> None:
 @pytest.mark.parametrize("make", [lambda: sphere(30, 1.0), lambda: box(1.0), lambda: lathe(40, 64)])
 def test_count_is_met(make, count: int) -> None:
     elements = divide(open_device("cpu"), make(), count=count, layers=6)
-    assert len(elements.position) == pytest.approx(count, rel=0.03)
+    assert len(elements.position) == pytest.approx(count, rel=0.01)
 
 
 def test_sphere_shows_its_normals_and_texture() -> None:
