@@ -26,6 +26,9 @@ from vfx.geometry.topology import find_topology
 
 #: Distance, as a share of the mesh's size, within which vertices on open borders are one.
 WELD = 1e-6
+#: Volume of a closed shell, as a share of its area to the power 3/2, below which it encloses
+#: nothing.
+FILM = 1e-9
 
 #: Rows that take the axes of a mesh to ours, in which y is up.
 _UPRIGHT = {
@@ -115,7 +118,32 @@ def merged(raw: RawMesh) -> tuple[RawMesh, list[str]]:
             raw, more = _cleaned(dataclasses.replace(raw, triangle=first[label][raw.triangle]))
             notes += [f"Welded {n - len(first)} vertices of open borders that lie within "
                       f"{WELD:g} of the mesh's size.", *more]
-    return raw, notes
+    return _without_films(raw, notes)
+
+
+def _without_films(raw: RawMesh, notes: list[str]) -> tuple[RawMesh, list[str]]:
+    """Drop closed shells that enclose nothing, as unions leave them where parts just touch.
+
+    They have no inside that could be told from their outside. A mesh of such alone stays.
+    """
+    topology = find_topology(raw.vertex, raw.triangle)
+    if not topology.is_closed:
+        return raw, notes
+    at = raw.vertex[raw.triangle] - raw.vertex.mean(axis=0)
+    volume, area = (np.bincount(topology.shell, part) for part in (
+        np.einsum("ij,ij->i", at[:, 0], np.cross(at[:, 1], at[:, 2])) / 6.0,
+        0.5 * np.linalg.norm(np.cross(at[:, 1] - at[:, 0], at[:, 2] - at[:, 0]), axis=1)))
+    is_film = np.abs(volume) <= FILM * area**1.5
+    if not is_film.any() or is_film.all():
+        return raw, notes
+    keep = ~is_film[topology.shell]
+    used, index = np.unique(raw.triangle[keep], return_inverse=True)
+    raw = dataclasses.replace(
+        raw, vertex=raw.vertex[used], triangle=index.reshape(-1, 3),
+        normal=None if raw.normal is None else raw.normal[keep],
+        uv=None if raw.uv is None else raw.uv[keep])
+    return raw, [*notes, f"Dropped {int((~keep).sum())} triangles of {int(is_film.sum())} shells "
+                         "that enclose nothing."]
 
 
 def unique_places(vertex: Array) -> tuple[Array, Array]:

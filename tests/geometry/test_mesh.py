@@ -401,3 +401,14 @@ def test_winding_from_triangles_above_is_that_of_solid_angles(device):
         la * lb * lc + np.einsum("pti,pti->pt", a, b) * lc
         + np.einsum("pti,pti->pt", b, c) * la + np.einsum("pti,pti->pt", c, a) * lb)
     assert winding == pytest.approx(solid.sum(axis=1) / (4 * np.pi), abs=1e-6)
+
+
+def test_films_that_enclose_nothing_are_dropped(device):
+    # Two pairs of triangles back to back over one square, with other diagonals.
+    corner = np.array([[3.0, 0.0, 0.0], [4.0, 0.0, 0.0], [4.0, 1.0, 0.0], [3.0, 1.0, 0.0]])
+    film = RawMesh(corner, np.array([[0, 1, 2], [0, 2, 3], [0, 3, 1], [1, 3, 2]]), None, None)
+    for turn in (slice(None), slice(None, None, -1)):
+        turned = dataclasses.replace(film, triangle=film.triangle[:, turn])
+        made, report = surface(device, joined(box(), turned))
+        assert len(made.triangle) == 12 and report.volume == pytest.approx(1.0)
+        assert any("enclose nothing" in note for note in report.notes)
