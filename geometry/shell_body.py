@@ -37,7 +37,7 @@ TRIAL_STEPS = 6
 SOLID_ANGLE = 10.0
 #: An edge between two places of the surface may be so far outside, in layer spacings, where the
 #: surface is hollow; farther, it spans a gap.
-LEAST_GAP = 0.2
+LEAST_GAP = 0.5
 #: How far points below the surface are moved before they are joined, in layer spacings.
 NUDGE = 2e-3
 #: How far the sides of a body are bulged while points are joined, in layer spacings.
