@@ -130,10 +130,12 @@ def _without_films(raw: RawMesh, notes: list[str]) -> tuple[RawMesh, list[str]]:
     if not topology.is_closed:
         return raw, notes
     at = raw.vertex[raw.triangle] - raw.vertex.mean(axis=0)
-    volume, area = (np.bincount(topology.shell, part) for part in (
+    side, other = at[:, 1] - at[:, 0], at[:, 2] - at[:, 0]
+    volume, area, length = (np.bincount(topology.shell, part) for part in (
         np.einsum("ij,ij->i", at[:, 0], np.cross(at[:, 1], at[:, 2])) / 6.0,
-        0.5 * np.linalg.norm(np.cross(at[:, 1] - at[:, 0], at[:, 2] - at[:, 0]), axis=1)))
-    is_film = np.abs(volume) <= FILM * area**1.5
+        0.5 * np.linalg.norm(np.cross(side, other), axis=1), np.linalg.norm(side, axis=1)))
+    rounding = 1e-15 * float(np.abs(at).max()) ** 2 * length
+    is_film = np.abs(volume) <= FILM * area**1.5 + rounding
     if not is_film.any() or is_film.all():
         return raw, notes
     keep = ~is_film[topology.shell]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -407,8 +408,9 @@ def test_films_that_enclose_nothing_are_dropped(device):
     # Two pairs of triangles back to back over one square, with other diagonals.
     corner = np.array([[3.0, 0.0, 0.0], [4.0, 0.0, 0.0], [4.0, 1.0, 0.0], [3.0, 1.0, 0.0]])
     film = RawMesh(corner, np.array([[0, 1, 2], [0, 2, 3], [0, 3, 1], [1, 3, 2]]), None, None)
-    for turn in (slice(None), slice(None, None, -1)):
-        turned = dataclasses.replace(film, triangle=film.triangle[:, turn])
+    thread = dataclasses.replace(film, vertex=np.linspace([0.1, 3.0, 0.7], [0.9, 3.3, 0.2], 4))
+    for part, turn in itertools.product((film, thread), (slice(None), slice(None, None, -1))):
+        turned = dataclasses.replace(part, triangle=part.triangle[:, turn])
         made, report = surface(device, joined(box(), turned))
         assert len(made.triangle) == 12 and report.volume == pytest.approx(1.0)
         assert any("enclose nothing" in note for note in report.notes)
