@@ -11,6 +11,8 @@ from vfx.geometry.handoff import Array, Faces, Solid
 
 __all__ = ["Faces", "all_faces", "empty_faces", "face_normals", "join_faces", "lowest_corners"]
 
+_FACES_AT_ONCE = 1 << 18
+
 
 def all_faces(solid: Solid) -> Faces:
     """Return the faces of every element: of cubes from their cells, of others as stored."""
@@ -67,13 +69,19 @@ def spans(start: Array, count: Array) -> Array:
 
 def face_normals(faces: Faces) -> Array:
     """Return the area vectors of the faces, (f, 3) [m^2]: normal times area."""
-    corner = faces.vertex[faces.corner]
-    count = np.diff(faces.start)
-    origin = np.repeat(corner[faces.start[:-1]], count, axis=0)
-    following = np.arange(len(corner)) + 1
-    following[faces.start[1:] - 1] = faces.start[:-1]
-    cross = np.cross(corner - origin, corner[following] - origin)
-    area: Array = 0.5 * np.add.reduceat(cross, faces.start[:-1], axis=0)
+    area = np.empty((len(faces.side), 3))
+    # So many faces at a time that the corners' vectors take little room.
+    for low in range(0, len(area), _FACES_AT_ONCE):
+        start = faces.start[low : low + _FACES_AT_ONCE + 1]
+        first = start[:-1] - start[0]
+        corner = faces.vertex[faces.corner[start[0] : start[-1]]]
+        corner -= np.repeat(corner[first], np.diff(start), axis=0)
+        following = np.arange(len(corner)) + 1
+        following[start[1:] - start[0] - 1] = first
+        x, y, z = corner.T
+        xx, yy, zz = corner[following].T
+        for axis, cross in enumerate((y * zz - z * yy, z * xx - x * zz, x * yy - y * xx)):
+            area[low : low + len(first), axis] = 0.5 * np.add.reduceat(cross, first)
     return area
 
 
