@@ -2,7 +2,7 @@
 #   make demo         run the small glass shot and say where its pictures are
 #   make test         run all tests
 #   make lint         check style, types and the import rule
-#   make picture      make the picture of the README
+#   make gallery      make the pictures of docs/gallery
 #   make pictures     make the pictures of docs/images (passes, views, lens and shutter)
 #   make reference    write docs/reference.md, every key of a shot file
 #   make cuda-report  compile every kernel for NVIDIA GPUs (needs nvcc, no GPU)
@@ -21,7 +21,7 @@ SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13)
 PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11 python; do \
   if $$name -c '$(SUPPORTED)' 2>/dev/null; then echo $$name; break; fi; done)
 
-.PHONY: help install demo picture pictures reference test lint cuda-report clean
+.PHONY: help install demo gallery pictures reference test lint cuda-report clean
 .DELETE_ON_ERROR:
 
 help:
@@ -36,9 +36,17 @@ demo: $(VENV)/installed
 	@for file in $$(find work/glass_small/review -name 'glass_small.*'); do \
 	  echo "To look at:       $$file"; done
 
-picture: $(VENV)/installed
+# The three shots of the paper; README shows the first. Some minutes each.
+gallery: $(VENV)/installed
 	$(BIN)/vfx run shots/glass.toml --frames 1013 --device cpu
-	$(BIN)/python -m vfx.pipeline.preview work/glass/render/glass.1013.exr docs/images/glass.png
+	$(BIN)/vfx preview shots/glass.toml --frame 1013 --width 1280 --samples 32 \
+	  -o docs/gallery/glass.jpg --device cpu
+	$(BIN)/vfx run shots/vase_small.toml --frames 1012 --device cpu
+	$(BIN)/vfx preview shots/vase_small.toml --frame 1012 --width 1280 --samples 64 \
+	  --lighting path -o docs/gallery/vase.jpg --device cpu
+	$(BIN)/vfx run shots/sculpture_small.toml --frames 1020 --device cpu
+	$(BIN)/vfx preview shots/sculpture_small.toml --frame 1020 --width 1280 --samples 32 \
+	  -o docs/gallery/serpent.jpg --device cpu
 
 reference: $(VENV)/installed
 	$(BIN)/vfx reference > docs/reference.md

@@ -66,7 +66,7 @@ def write_picture(path: Path, pixels: Pixels) -> None:
     """Publish 8-bit pixels (h, w, 3) as JPEG where the file is called so, else as PNG."""
     data = io.BytesIO()
     if path.suffix.lower() in (".jpg", ".jpeg"):
-        Image.fromarray(pixels).save(data, "JPEG", quality=90, subsampling=0)
+        Image.fromarray(pixels).save(data, "JPEG", quality=85)
     else:
         Image.fromarray(pixels).save(data, "PNG")
     publish_bytes(path, data.getvalue())
