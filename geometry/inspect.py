@@ -66,8 +66,12 @@ class MeshReport:
               for hole in self.holes[:5]),
             *self.notes]
 
-    def problems(self) -> Iterator[str]:
-        """Yield what stands in the way of a solid, each with what to do."""
+    def problems(self, repaired: bool = False) -> Iterator[str]:
+        """Yield what stands in the way of a solid, each with what to do.
+
+        Where the mesh was ``repaired`` already, that is to mend it elsewhere.
+        """
+        elsewhere = "repair did not help: mend it in a modelling program"
         if self.holes:
             largest = float(self.size.max()) * LARGEST_HOLE
             holes = ", ".join(f"{hole.size:.3g} m wide at {place_text(hole.place)}"
@@ -75,7 +79,7 @@ class MeshReport:
             more = f" and {len(self.holes) - 3} more" if len(self.holes) > 3 else ""
             count = "a hole" if len(self.holes) == 1 else f"{len(self.holes)} holes"
             fix = ("close them in a modelling program" if self.holes[0].size > largest
-                   else "set repair = true to close them")
+                   else elsewhere if repaired else "set repair = true to close them")
             yield f"is open: {count}, {holes}{more}; {fix}"
         if self.tangled:
             yield (f"has {self.tangled} edges where three or more faces meet that enclose "
@@ -83,20 +87,23 @@ class MeshReport:
                    "inner walls and loose faces in a modelling program")
         if self.flipped:
             yield (f"has faces that are flipped: {self.flipped} edges lie between two that face "
-                   f"opposite sides, the first near {place_text(self.flipped_place)}; set "
-                   "repair = true to turn them")
+                   f"opposite sides, the first near {place_text(self.flipped_place)}; "
+                   f"{elsewhere if repaired else 'set repair = true to turn them'}")
         if not self.holes and not self.tangled and not self.flipped:
             if self.inside_out:
                 whole = "is inside out" if self.inside_out >= self.bodies else (
                     f"has {self.inside_out} parts that are inside out")
-                yield f"{whole} (its faces point inward); set repair = true to turn them"
+                fix = elsewhere if repaired else "set repair = true to turn them"
+                yield f"{whole} (its faces point inward); {fix}"
             elif not self.volume > 0.0:
                 yield "encloses no volume; is it a flat sheet?"
             if self.overlap > LARGEST_OVERLAP:
+                fix = elsewhere if repaired else (
+                    "set repair = true to unite parts that overlap, or mend it in a modelling "
+                    "program")
                 yield (f"cuts through itself: {self.crossings:,} pairs of triangles, the first "
                        f"near {place_text(self.crossing_place)}, and {100 * self.overlap:.2g} % "
-                       "of its volume is enclosed twice or backward; set repair = true to unite "
-                       "parts that overlap, or mend it in a modelling program")
+                       f"of its volume is enclosed twice or backward; {fix}")
 
 
 def place_text(place: Array | Sequence[float] | None) -> str:

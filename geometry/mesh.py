@@ -50,7 +50,7 @@ def make_surface(
         raw, mended = _repaired(device, raw)
         notes += mended
     report, topology, shells = inspect_mesh(device, raw.vertex, raw.triangle, (*raw.notes, *notes))
-    if problems := list(report.problems()):
+    if problems := list(report.problems(repaired=body.repair)):
         raise MeshError("; it ".join(problems), report)
     if shells.faces_wrong.any():
         # Only cavities are left: nested shells that face outward.

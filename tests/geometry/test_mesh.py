@@ -190,6 +190,17 @@ def test_bodies_that_overlap_are_refused_or_united_on_request(device):
     assert report.crossings == 0 and report.bodies == 1
 
 
+def test_where_repair_does_not_help_it_is_not_advised(device):
+    raw = box()
+    vertex = raw.vertex.copy()
+    # The upper half mirrored: one shell whose sides cut through each other.
+    vertex[vertex[:, 1] > 0.0, 0] *= -0.6
+    for repair, advice in ((False, "set repair = true"), (True, "repair did not help")):
+        with pytest.raises(MeshError, match="cuts through itself|inside out") as caught:
+            surface(device, RawMesh(vertex, raw.triangle, None, None), repair=repair)
+        assert advice in str(caught.value)
+
+
 def test_an_inner_wall_is_refused(device):
     raw = joined(box(), box(center=(1.0, 0.0, 0.0)))
     # Two boxes side by side whose wall is there once: three faces meet at its edges.
