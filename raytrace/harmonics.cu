@@ -4,11 +4,11 @@
 
 KERNEL void irradiance_at(
     int n,
-    const float *coefficient,     // (9, 3)
+    const float *table,           // see harmonics.py
     const float *normal,          // (n, 3)
     OUT float *irradiance)        // (n, 3)
 {
     FOR_EACH(i, n) {
-        store_vec3(irradiance, i, harmonic_irradiance(coefficient, load_vec3(normal, i)));
+        store_vec3(irradiance, i, harmonic_irradiance(table, load_vec3(normal, i)));
     }
 }

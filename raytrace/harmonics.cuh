@@ -1,42 +1,46 @@
-// Irradiance of an environment by nine spherical-harmonic coefficients; symbols in harmonics.py.
+// Irradiance of an environment by spherical harmonics; symbols and tables in harmonics.py.
 #include "device/device.cuh"
 
-// The nine real basis functions of a unit direction.
-DEVICE void harmonic_basis(Vec3 d, float *basis)
-{
-    basis[0] = 0.282095f;
-    basis[1] = 0.488603f * d.y;
-    basis[2] = 0.488603f * d.z;
-    basis[3] = 0.488603f * d.x;
-    basis[4] = 1.092548f * d.x * d.y;
-    basis[5] = 1.092548f * d.y * d.z;
-    basis[6] = 0.315392f * (3.0f * d.z * d.z - 1.0f);
-    basis[7] = 1.092548f * d.x * d.z;
-    basis[8] = 0.546274f * (d.x * d.x - d.y * d.y);
-}
+#define HARMONIC_DEGREE 6
+// Where in the table the nine coefficients of the smooth radiance begin.
+#define SMOOTH_RADIANCE ((HARMONIC_DEGREE + 1) * (HARMONIC_DEGREE + 1))
 
-DEVICE Vec3 harmonic_sum(const float *coefficient, const float *basis)
+// Radiance of the smooth part of the environment along d: the nine lowest harmonics.
+DEVICE Vec3 harmonic_radiance(const float *table, Vec3 d)
 {
+    const float basis[9] = {
+        0.282095f, 0.488603f * d.y, 0.488603f * d.z, 0.488603f * d.x, 1.092548f * d.x * d.y,
+        1.092548f * d.y * d.z, 0.315392f * (3.0f * d.z * d.z - 1.0f), 1.092548f * d.x * d.z,
+        0.546274f * (d.x * d.x - d.y * d.y)};
     Vec3 sum = make_vec3(0.0f, 0.0f, 0.0f);
-    for (int i = 0; i < 9; ++i) sum = sum + basis[i] * load_vec3(coefficient, i);
+    for (int i = 0; i < 9; ++i) sum = sum + basis[i] * load_vec3(table, SMOOTH_RADIANCE + i);
     return sum;
 }
 
-// Radiance of the smooth part of the environment along d.
-DEVICE Vec3 harmonic_radiance(const float *coefficient, Vec3 d)
+// Irradiance on a surface with normal n. The table holds the factors of the polynomials
+// P_lm(z) Re (x + iy)^m and P_lm(z) Im (x + iy)^m; those of odd degrees above 1 are zero.
+DEVICE Vec3 harmonic_irradiance(const float *table, Vec3 n)
 {
-    float basis[9];
-    harmonic_basis(d, basis);
-    return harmonic_sum(coefficient, basis);
-}
-
-// Irradiance on a surface with normal n, with the clamped cosine's A_0 = pi, A_1 = 2 pi / 3, A_2 = pi / 4.
-DEVICE Vec3 harmonic_irradiance(const float *coefficient, Vec3 n)
-{
-    float basis[9];
-    harmonic_basis(n, basis);
-    basis[0] *= PI_F;
-    for (int i = 1; i < 4; ++i) basis[i] *= 2.0f / 3.0f * PI_F;
-    for (int i = 4; i < 9; ++i) basis[i] *= 0.25f * PI_F;
-    return harmonic_sum(coefficient, basis);
+    Vec3 sum = make_vec3(0.0f, 0.0f, 0.0f);
+    float real = 1.0f, imaginary = 0.0f, diagonal = 1.0f;
+    for (int m = 0; m <= HARMONIC_DEGREE; ++m) {
+        float before = 0.0f, now = diagonal;
+        for (int l = m; l <= HARMONIC_DEGREE; ++l) {
+            if (l > m) {
+                const float next =
+                    ((float)(2 * l - 1) * n.z * now - (float)(l + m - 1) * before) / (float)(l - m);
+                before = now;
+                now = next;
+            }
+            if (l > 1 && l % 2 == 1) continue;
+            const int middle = l * (l + 1);
+            sum = sum + (now * real) * load_vec3(table, middle + m);
+            if (m > 0) sum = sum + (now * imaginary) * load_vec3(table, middle - m);
+        }
+        const float turned = real * n.x - imaginary * n.y;
+        imaginary = real * n.y + imaginary * n.x;
+        real = turned;
+        diagonal *= (float)(2 * m + 1);
+    }
+    return sum;
 }

@@ -12,7 +12,7 @@ struct Sky {
     int width, height;
     const float *image;         // (height, width, 3)
     const float *blurred;       // BLUR_LEVELS levels (8 * 2^k, 16 * 2^k, 3)
-    const float *harmonic;      // (9, 3)
+    const float *harmonic;      // table of harmonics.py
     float turn_cos, turn_sin;
     int rows, columns;          // of the table that directions are drawn from
     const float *row_sum;       // (rows + 1,): from 0 to 1

@@ -1,6 +1,6 @@
 """Lights on the device: environment, key light, panels.
 
-The environment is seen as an image, reflected as blurred copies, gathered as nine harmonics, and
+The environment is seen as an image, reflected as blurred copies, gathered as harmonics, and
 drawn from as a table: rows by their brightness, then a column in its row. Panels are rectangles:
 centre, half of either side and radiance, 12 float32.
 """
@@ -16,7 +16,7 @@ import numpy as np
 from vfx.device import Device
 from vfx.geometry.handoff import Array
 from vfx.raytrace.environment import averaged, blurred_levels, pixel_solid_angles
-from vfx.raytrace.harmonics import project_environment
+from vfx.raytrace.harmonics import harmonic_table, project_environment
 from vfx.raytrace.settings import AreaLight
 
 #: Largest table that directions are drawn from, rows and columns.
@@ -30,7 +30,7 @@ class Sky:
 
     image: Any            # (h, w, 3) float32
     blurred: Any          # levels of environment.py, flat
-    harmonic: Any         # (9, 3) float32
+    harmonic: Any         # table of harmonics.py
     row_sum: Any          # (rows + 1,) float32, from 0 to 1
     column_sum: Any       # (rows, columns + 1) float32, from 0 to 1 each
 
@@ -40,7 +40,7 @@ def sky_on_device(device: Device, environment: Array) -> Sky:
     row_sum, column_sum = drawing_table(environment)
     image, harmonic, rows, columns = (
         device.from_host(np.ascontiguousarray(array, np.float32)) for array in
-        (environment, project_environment(environment), row_sum, column_sum))
+        (environment, harmonic_table(project_environment(environment)), row_sum, column_sum))
     return Sky(image, blurred_levels(device, environment), harmonic, rows, columns)
 
 

@@ -4,7 +4,7 @@ Camera rays (:mod:`vfx.raytrace.camera`) go through the scene (:mod:`vfx.raytrac
 they bring back adds up on the film (:mod:`vfx.raytrace.film`).
 
 ``lighting = "harmonic"`` is as in levine-2014 section 5, with what a picture needs on top: the
-environment by nine spherical harmonics for diffuse and as background, normalised Blinn-Phong for
+environment by spherical harmonics for diffuse and as background, normalised Blinn-Phong for
 highlights, a key light of some width with shadows, and sampled rays that let surfaces hide and
 light one another. A surface gathers and reflects the whole sky without sampling, from nine
 coefficients and from blurred copies; a sampled ray that meets something takes its part of that

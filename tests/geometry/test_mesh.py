@@ -196,7 +196,7 @@ def test_where_repair_does_not_help_it_is_not_advised(device):
     # The upper half mirrored: one shell whose sides cut through each other.
     vertex[vertex[:, 1] > 0.0, 0] *= -0.6
     for repair, advice in ((False, "set repair = true"), (True, "repair did not help")):
-        with pytest.raises(MeshError, match="cuts through itself|inside out") as caught:
+        with pytest.raises(MeshError, match=r"cuts through itself|inside out") as caught:
             surface(device, RawMesh(vertex, raw.triangle, None, None), repair=repair)
         assert advice in str(caught.value)
 

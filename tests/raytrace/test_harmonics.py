@@ -1,4 +1,4 @@
-"""Nine coefficients carry the irradiance of an environment."""
+"""A few coefficients carry the irradiance of an environment."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from vfx.raytrace.environment import (
     pixel_solid_angles,
 )
 from vfx.raytrace.harmonics import (
+    N_HARMONICS,
     device_irradiance,
     harmonic_basis,
+    harmonic_table,
     irradiance,
     project_environment,
 )
@@ -42,8 +44,8 @@ def integrated_irradiance(environment, normal):
 
 def test_basis_is_orthonormal():
     weight = np.repeat(pixel_solid_angles(HEIGHT, WIDTH), WIDTH)
-    basis = harmonic_basis(DIRECTION).reshape(-1, 9)
-    assert np.allclose(basis.T @ (weight[:, None] * basis), np.eye(9), atol=1e-3)
+    basis = harmonic_basis(DIRECTION).reshape(-1, N_HARMONICS)
+    assert np.allclose(basis.T @ (weight[:, None] * basis), np.eye(N_HARMONICS), atol=3e-3)
 
 
 def test_constant_environment_gives_constant_irradiance(device):
@@ -52,14 +54,14 @@ def test_constant_environment_gives_constant_irradiance(device):
     normal = random_normals(200)
     expected = np.pi * np.array([0.5, 1.0, 2.0])
     assert np.allclose(irradiance(coefficient, normal), expected, rtol=1e-3)
-    on_device = device_irradiance(device, device.from_host(coefficient.astype(np.float32)),
+    on_device = device_irradiance(device, device.from_host(harmonic_table(coefficient)),
                                   device.from_host(normal.astype(np.float32)))
     assert np.allclose(device.to_host(on_device), expected, rtol=1e-3)
 
 
 def test_low_order_environment_is_exact():
     random = np.random.default_rng(7)
-    coefficient = random.normal(size=(9, 3)) * 0.2
+    coefficient = random.normal(size=(N_HARMONICS, 3)) * 0.05
     coefficient[0] = 4.0
     environment = harmonic_basis(DIRECTION) @ coefficient
     assert environment.min() > 0.0
@@ -73,9 +75,7 @@ def test_clamped_lobe_matches_integration():
     normal = random_normals(100)
     expected = integrated_irradiance(environment, normal)
     found = irradiance(project_environment(environment), normal)
-    # Degree 4 and higher are left out: they show at the extremes, hardly in the mean.
-    assert np.abs(found - expected).max() < 0.012 * expected.max()
-    assert np.abs(found - expected).mean() < 0.01 * expected.mean()
+    assert np.abs(found - expected).max() < 0.002 * expected.max()
 
 
 @pytest.mark.parametrize("name", builtin_environments())
@@ -84,14 +84,16 @@ def test_builtin_environments_match_integration(name):
     normal = random_normals(60)
     expected = integrated_irradiance(environment, normal)
     found = irradiance(project_environment(environment), normal)
-    assert np.abs(found - expected).mean() < 0.03 * expected.mean()
+    assert np.abs(found - expected).max() < 0.01 * expected.max()
+    assert np.abs(found - expected).mean() < 0.01 * expected.mean()
+    assert found.min() > 0.0
 
 
 def test_device_and_host_agree(device):
     environment = load_environment("clear_sky", Path())
     coefficient = project_environment(environment)
     normal = random_normals(300)
-    on_device = device_irradiance(device, device.from_host(coefficient.astype(np.float32)),
+    on_device = device_irradiance(device, device.from_host(harmonic_table(coefficient)),
                                   device.from_host(normal.astype(np.float32)))
     assert np.allclose(device.to_host(on_device), irradiance(coefficient, normal), rtol=1e-4)
 
