@@ -81,7 +81,7 @@ def kill_at_random(folder: Path, count: int, done: threading.Event, seed: int) -
     killed: list[str] = []
     while len(killed) < count and not done.wait(chance.uniform(0.1, 0.9)):
         tasks = [(pid, words) for pid, words in processes() if "stage" in words
-                 and str(folder) in words and words[0].endswith(("python", "python3", "vfx"))]
+                 and str(folder) in words and words[0].startswith(("python", "vfx"))]
         if tasks:
             pid, words = chance.choice(tasks)
             try:
