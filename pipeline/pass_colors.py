@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,10 +23,16 @@ def ramp(value: Any) -> Pixels:
 
 
 def pass_pixels(layer: str, channels: Mapping[str, Pixels], color_space: str) -> Pixels:
-    """Return a pass as 8-bit sRGB (h, w, 3)."""
+    """Return a pass as 8-bit sRGB (h, w, 3).
+
+    ``channels`` have their whole names; a layer that is no pass is a Cryptomatte, or
+    "cryptomatte", that of the pieces.
+    """
     def stacked(*names: str) -> Pixels:
         return np.stack([channels[name].astype(np.float32) for name in names], axis=-1)
 
+    if layer == "beauty":
+        return display_pixels(stacked(*"RGB"), color_space)
     if layer in ("albedo", "diffuse", "specular", "refraction"):
         return display_pixels(stacked(*(f"{layer}.{c}" for c in "RGB")), color_space)
     if layer == "depth":
@@ -58,14 +65,14 @@ def pass_pixels(layer: str, channels: Mapping[str, Pixels], color_space: str) ->
         return _straight(np.stack([fracture, surface, 0.0 * surface], axis=-1))
     if layer == "shadow":
         return _straight(np.repeat(1.0 - channels["shadow.Y"][..., None], 3, axis=-1))
-    return _straight(_matte(channels))
+    return _straight(_matte(channels, "CryptoFragment" if layer == "cryptomatte" else layer))
 
 
-def _matte(channels: Mapping[str, Pixels]) -> Pixels:
-    """Return a colour for each piece of the Cryptomatte, mixed by coverage."""
-    mixed: Pixels = np.zeros((*channels["CryptoFragment00.R"].shape, 3))
-    for level in range(6):
-        part = f"CryptoFragment{level // 2:02d}"
+def _matte(channels: Mapping[str, Pixels], matte: str) -> Pixels:
+    """Return a colour for each name of a Cryptomatte, mixed by coverage."""
+    mixed: Pixels = np.zeros((*channels[f"{matte}00.R"].shape, 3))
+    for level in itertools.count():
+        part = f"{matte}{level // 2:02d}"
         name, cover = ("R", "G") if level % 2 == 0 else ("B", "A")
         if f"{part}.{name}" not in channels:
             break
