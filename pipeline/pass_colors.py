@@ -38,8 +38,10 @@ def pass_pixels(layer: str, channels: Mapping[str, Pixels], color_space: str) ->
     if layer == "depth":
         depth = channels["depth.Z"]
         seen = depth < 1e9
-        near, far = np.percentile(depth[seen], [0.5, 95.0]) if seen.any() else (0.0, 1.0)
-        gray = np.where(seen, 1.0 - np.clip((depth - near) / max(far - near, 1e-9), 0, 0.95), 0.0)
+        # By 1/z, near is white: how pieces lie tells more than how far the floor goes.
+        closeness = 1.0 / np.where(seen, np.maximum(depth, 1e-9), 1.0)
+        far, near = np.percentile(closeness[seen], [5.0, 99.5]) if seen.any() else (0.0, 1.0)
+        gray = np.where(seen, np.clip((closeness - far) / max(near - far, 1e-9), 0.05, 1.0), 0.0)
         return _straight(np.repeat(gray[..., None], 3, axis=-1))
     if layer == "N":
         normal = stacked("N.X", "N.Y", "N.Z")
@@ -64,7 +66,7 @@ def pass_pixels(layer: str, channels: Mapping[str, Pixels], color_space: str) ->
         surface, fracture = channels["mask.surface"], channels["mask.fracture"]
         return _straight(np.stack([fracture, surface, 0.0 * surface], axis=-1))
     if layer == "shadow":
-        return _straight(np.repeat(1.0 - channels["shadow.Y"][..., None], 3, axis=-1))
+        return _straight(np.repeat(channels["shadow.Y"][..., None], 3, axis=-1))
     return _straight(_matte(channels, "CryptoFragment" if layer == "cryptomatte" else layer))
 
 
