@@ -71,6 +71,7 @@ def write_page(work: Work, frames: Sequence[int], report: Callable[[float], None
         "fps": shot.fps, "frames": pictures, "passes": _passes(work, last),
         "pass_frame": last, "plots": _plots(work, history), "stages": _stages(work, frames),
         "timings": _timings(work), "facts": _facts(work), "warnings": _warnings(work, frames),
+        "past": _past(work),
         "file": shot.path.read_text(encoding="utf-8", errors="replace"),
     }
     # Nothing in the data may end the script it stands in.
@@ -198,7 +199,8 @@ def _timings(work: Work) -> list[list[str]]:
         try:
             run = json.loads(line)
             runs[run["stage"]].append({"seconds": float(run["seconds"]), "made": int(run["made"]),
-                                       "on": f"{run['device']}, {run['threads']} threads"})
+                                       "on": f"{run['device']}, {run['threads']} thread"
+                                             f"{'' if run['threads'] == 1 else 's'}"})
         except (ValueError, KeyError, TypeError):
             continue
     for stage in STAGES:
@@ -231,7 +233,7 @@ def _facts(work: Work) -> list[list[str]]:
 
 
 def _warnings(work: Work, frames: Sequence[int]) -> list[str]:
-    """Return what is not as it should be, and what the logs tell of that kind."""
+    """Return what is not as it should be now, and what the logs warn of."""
     warnings = []
     for stage in STAGES:
         for state, which in _by_state(work, frames, stage.name).items():
@@ -240,17 +242,29 @@ def _warnings(work: Work, frames: Sequence[int]) -> list[str]:
                 warnings.append(f"{stage.name}: {what} {state.value}")
     if comp_state(work, frames) is not State.DONE:
         warnings.append("comp: the frames were not checked as they are now; run vfx stage comp")
-    words = ("damaged", "failed", "killed", "stopped", "warning")
+    return _shortened(warnings + _log_lines(work, "warning"))
+
+
+def _past(work: Work) -> list[str]:
+    """Return what the logs tell of ends that were none; later runs may have put it right."""
+    return _shortened(_log_lines(work, "damaged", "failed", "killed", "stopped"))
+
+
+def _log_lines(work: Work, *words: str) -> list[str]:
+    found = []
     for log in sorted((work.folder / LOG_FOLDER).glob("*.log")):
         try:
             lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
         except OSError:
             continue
-        warnings += [f"{log.name}: {line}" for line in lines
-                     if any(word in line.lower() for word in words)]
-    more = len(warnings) - _MOST_WARNINGS
-    return warnings[:_MOST_WARNINGS] + ([f"and {more} more, see {LOG_FOLDER}"]
-                                        if more > 0 else [])
+        found += [f"{log.name}: {line}" for line in lines
+                  if any(word in line.lower() for word in words)]
+    return found
+
+
+def _shortened(lines: list[str]) -> list[str]:
+    more = len(lines) - _MOST_WARNINGS
+    return lines[:_MOST_WARNINGS] + ([f"and {more} more, see {LOG_FOLDER}"] if more > 0 else [])
 
 
 def _by_state(work: Work, frames: Sequence[int], stage: str) -> dict[State, list[int]]:

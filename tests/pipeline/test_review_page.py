@@ -119,6 +119,7 @@ def test_the_page_works_from_disk_without_a_network(page_file: Path, browser: An
     assert "</script>" in page.text_content("#file")
     assert page.locator("#timings tr").count() == 5
     assert "none: every frame" in page.text_content("#warnings")
+    assert not page.locator("#earlier").is_visible()
     pixels = np.asarray(Image.open(io.BytesIO(page.screenshot())))
     assert pixels.std() > 10.0
     assert errors == []
@@ -131,6 +132,8 @@ def test_the_page_tells_what_is_wrong(page_file: Path, tmp_path: Path, browser: 
     (tmp_path / "work/render/plate.1002.exr").unlink()
     path = tmp_path / "work/render/plate.1004.exr"
     path.write_bytes(path.read_bytes()[:-20])
+    with open(tmp_path / "work/logs/sim.log", "a") as log:
+        log.write("then stopped by SIGTERM\nwarning: it was near\n")
     result = CliRunner().invoke(main, ["review", str(shot), "--work", str(tmp_path / "work")])
     assert result.exit_code == 0, result.output
     page = browser.new_page()
@@ -138,6 +141,9 @@ def test_the_page_tells_what_is_wrong(page_file: Path, tmp_path: Path, browser: 
     warnings = page.locator("#warnings li").all_text_contents()
     assert "render: frame 1002 missing" in warnings
     assert "render: frame 1004 damaged" in warnings
+    assert "sim.log: warning: it was near" in warnings
+    past = page.locator("#past li").all_text_contents()
+    assert past == ["sim.log: then stopped by SIGTERM"], "what is over is no warning"
     assert page.locator("#sheet figure").count() == 3
 
 
