@@ -150,7 +150,7 @@ def review(shot: Path, frames: str | None, work: Path | None) -> None:
             stop.check()
             progress.update(None, fraction)
 
-        page = write_page(opened, chosen, report)
+        page = write_page(opened, chosen, report, request.arguments())
         lines = make_review(opened)
     for line in (*lines, f"page: {page}"):
         progress.say(line)

@@ -18,6 +18,8 @@ from vfx.pipeline.run import Request, open_work, requested_frames
 
 FOLDER = "export"
 FORMATS = ("usd", "abc", "obj", "vdb")
+#: How the files of formats that are one file may end.
+_SUFFIXES = {"usd": (".usd", ".usda", ".usdc"), "abc": (".abc",)}
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,13 @@ def export(request: Request, wanted: ExportRequest, report: Callable[[float], No
     except ShotError as error:
         raise MissingInput(str(error)) from None
     folder = work.folder / FOLDER
-    check_folder(wanted.output or folder, 0)
+    if wanted.output is None:
+        check_folder(folder, 0)
+    elif wanted.to in _SUFFIXES:
+        _check_file(wanted.output, _SUFFIXES[wanted.to])
+        check_folder(wanted.output.parent, 0, "--output")
+    else:
+        check_folder(wanted.output, 0, "--output")
     {"usd": require_usd, "abc": require_alembic, "vdb": require_openvdb}.get(
         wanted.to, lambda: None)()
     reader = PieceReader(work, frames, request.arguments())
@@ -61,3 +69,13 @@ def export(request: Request, wanted: ExportRequest, report: Callable[[float], No
     written.append(write_materials(target, work.shot))
     report(1.0)
     return [f"wrote {path}" for path in written]
+
+
+def _check_file(path: Path, suffixes: tuple[str, ...]) -> None:
+    """Refuse what cannot be the name of a file of one kind."""
+    if path.is_dir():
+        raise ShotError(f"--output {path}: is a folder; name the file, one that ends in "
+                        f"{suffixes[0]}")
+    if path.suffix.lower() not in suffixes:
+        raise ShotError(f"--output {path}: such a file ends in {' or '.join(suffixes)}; give it "
+                        f"that name, or choose another format with --to")

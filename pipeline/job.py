@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,6 +37,7 @@ class Job:
     stop: StopSignals
     arguments: tuple[str, ...] = ()
     wait: bool = False               # for another process that makes the same, or refuse
+    made: set[int] = field(default_factory=set)      # frames published so far
 
     @property
     def shot(self) -> Shot:
@@ -77,6 +78,8 @@ class Job:
         assert fingerprint is not None, "the inputs were checked before the stage began"
         self.work.record(self.stage, path or self.work.path(self.stage, frame), fingerprint,
                          published, self.device.description)
+        if path is None:
+            self.made.add(frame)
 
     def command(self, stage: Stage | None = None, frames: Iterable[int] = ()) -> str:
         """Return the command that runs a stage (by default this one) for some frames."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,17 +23,25 @@ def ramp(value: Any) -> Pixels:
 
 
 def pass_pixels(layer: str, channels: Mapping[str, Pixels], color_space: str) -> Pixels:
-    """Return a pass as 8-bit sRGB (h, w, 3)."""
+    """Return a pass as 8-bit sRGB (h, w, 3).
+
+    ``channels`` have their whole names; a layer that is no pass is a Cryptomatte, or
+    "cryptomatte", that of the pieces.
+    """
     def stacked(*names: str) -> Pixels:
         return np.stack([channels[name].astype(np.float32) for name in names], axis=-1)
 
+    if layer == "beauty":
+        return display_pixels(stacked(*"RGB"), color_space)
     if layer in ("albedo", "diffuse", "specular", "refraction"):
         return display_pixels(stacked(*(f"{layer}.{c}" for c in "RGB")), color_space)
     if layer == "depth":
         depth = channels["depth.Z"]
         seen = depth < 1e9
-        near, far = np.percentile(depth[seen], [0.5, 95.0]) if seen.any() else (0.0, 1.0)
-        gray = np.where(seen, 1.0 - np.clip((depth - near) / max(far - near, 1e-9), 0, 0.95), 0.0)
+        # By 1/z, near is white: how pieces lie tells more than how far the floor goes.
+        closeness = 1.0 / np.where(seen, np.maximum(depth, 1e-9), 1.0)
+        far, near = np.percentile(closeness[seen], [5.0, 99.5]) if seen.any() else (0.0, 1.0)
+        gray = np.where(seen, np.clip((closeness - far) / max(near - far, 1e-9), 0.05, 1.0), 0.0)
         return _straight(np.repeat(gray[..., None], 3, axis=-1))
     if layer == "N":
         normal = stacked("N.X", "N.Y", "N.Z")
@@ -57,15 +66,15 @@ def pass_pixels(layer: str, channels: Mapping[str, Pixels], color_space: str) ->
         surface, fracture = channels["mask.surface"], channels["mask.fracture"]
         return _straight(np.stack([fracture, surface, 0.0 * surface], axis=-1))
     if layer == "shadow":
-        return _straight(np.repeat(1.0 - channels["shadow.Y"][..., None], 3, axis=-1))
-    return _straight(_matte(channels))
+        return _straight(np.repeat(channels["shadow.Y"][..., None], 3, axis=-1))
+    return _straight(_matte(channels, "CryptoFragment" if layer == "cryptomatte" else layer))
 
 
-def _matte(channels: Mapping[str, Pixels]) -> Pixels:
-    """Return a colour for each piece of the Cryptomatte, mixed by coverage."""
-    mixed: Pixels = np.zeros((*channels["CryptoFragment00.R"].shape, 3))
-    for level in range(6):
-        part = f"CryptoFragment{level // 2:02d}"
+def _matte(channels: Mapping[str, Pixels], matte: str) -> Pixels:
+    """Return a colour for each name of a Cryptomatte, mixed by coverage."""
+    mixed: Pixels = np.zeros((*channels[f"{matte}00.R"].shape, 3))
+    for level in itertools.count():
+        part = f"{matte}{level // 2:02d}"
         name, cover = ("R", "G") if level % 2 == 0 else ("B", "A")
         if f"{part}.{name}" not in channels:
             break

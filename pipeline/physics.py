@@ -178,22 +178,25 @@ def disk_needs(shot: Shot, stage_name: str, n_frames: int) -> int:
     }[stage_name]
 
 
-def check_folder(folder: Path, needed: int) -> None:
-    """Refuse a work folder that cannot be written or has no room, without making it."""
+def check_folder(folder: Path, needed: int, option: str = "--work") -> None:
+    """Refuse a folder that cannot be written or has no room, without making it.
+
+    ``option`` is the one that names it.
+    """
     existing = folder.absolute()
     while not existing.exists() and existing != existing.parent:
         existing = existing.parent
     if not existing.is_dir():
-        raise StorageError(f"{folder}: cannot be a work folder, {existing} is a file; "
-                           "choose another with --work")
+        raise StorageError(f"{folder}: cannot be a folder of results, "
+                           f"{existing} is a file; choose another with {option}")
     if not os.access(existing, os.W_OK | os.X_OK):
         raise StorageError(f"{folder}: cannot be written, {existing} belongs to another or is "
-                           "read-only; choose another folder with --work")
+                           f"read-only; choose another folder with {option}")
     free = shutil.disk_usage(existing).free
     if needed > free:
         raise StorageError(f"{folder}: the results need about {as_size(needed)} of disk, but "
                            f"{as_size(free)} is free; free some or choose another folder with "
-                           "--work")
+                           f"{option}")
 
 
 def host_memory() -> int:

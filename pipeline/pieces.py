@@ -8,6 +8,7 @@ that of its Cryptomatte, ``<body>_<id>``.
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -149,7 +150,9 @@ class PieceReader:
         return Motion(**{name: np.array(values) for name, values in rows.items()})
 
     def _check(self) -> None:
+        """Raise what is not done yet, with every command that is still to run."""
         last = self.frames[-1]
+        lacking = []
         for stage in STAGES[:3]:
             frames = self.frames if stage.name == "align" else [
                 frame for frame in self.work.shot.frames if frame <= last]
@@ -157,16 +160,19 @@ class PieceReader:
                    if state is not State.DONE]
             if bad:
                 where = f" ({format_frames(bad)})" if stage.is_per_frame else ""
-                raise MissingInput(
-                    f"{self.work.shot.path}: export needs the result of {stage.name}, which is "
-                    f"not done{where}; run first:\n  {self._command(stage.name)}")
+                lacking.append((f"the result of {stage.name}, which is not done{where}",
+                                self._command(stage.name)))
+        if lacking:
+            raise MissingInput("\n  ".join([
+                f"{self.work.shot.path}: export needs {lacking[0][0]}; run first:",
+                *(command for _, command in lacking)]))
 
     def _command(self, stage: str) -> str:
         words = ["vfx", "stage", stage, str(self.work.shot.path)]
         if stage != "geometry":
             words += ["--frames", format_frames(
                 self.frames if stage == "align" else self.frames[-1:])]
-        return " ".join([*words, *self._arguments])
+        return shlex.join([*words, *self._arguments])
 
     def _read(self, stage: str, frame: int) -> dict[str, npt.NDArray[np.generic]]:
         return read_npz(self.work.path(STAGE[stage], frame))

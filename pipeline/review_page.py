@@ -10,6 +10,7 @@ import base64
 import html
 import io
 import json
+import shlex
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,11 +24,12 @@ from vfx.pipeline.diagnostics import DiagnosticsTable
 from vfx.pipeline.errors import DamagedFile, MissingInput
 from vfx.pipeline.frames import format_frames, frames_text
 from vfx.pipeline.manifest import State
-from vfx.pipeline.preview import Pixels, display_pixels
+from vfx.pipeline.pass_colors import pass_pixels
+from vfx.pipeline.preview import Pixels
 from vfx.pipeline.progress import LOG_FOLDER, TIMINGS_FILE
 from vfx.pipeline.quantities import as_clock
 from vfx.pipeline.review import FOLDER
-from vfx.pipeline.stage_comp import comp_state, pass_text, sequence_names
+from vfx.pipeline.stage_comp import Footage, comp_state, pass_text, sequence_names
 from vfx.pipeline.stages import STAGE, STAGES
 from vfx.pipeline.work import Work
 
@@ -36,18 +38,22 @@ _MOST_FRAMES = 240
 _FRAME_WIDTH = 960
 _PASS_WIDTH = 480
 _MOST_WARNINGS = 40
-_NOTHING = 1e9                   # depth beyond this means that there is nothing
 
 
-def write_page(work: Work, frames: Sequence[int], report: Callable[[float], None]) -> Path:
-    """Publish the page of a shot; return its path."""
+def write_page(work: Work, frames: Sequence[int], report: Callable[[float], None],
+               arguments: Sequence[str] = ()) -> Path:
+    """Publish the page of a shot; return its path.
+
+    ``arguments`` are the options that a command shown to the user must repeat.
+    """
     states = work.states(STAGE["render"], frames)
     done = [frame for frame, state in states.items() if state is State.DONE]
     if not done:
         raise MissingInput(
             f"{work.shot.path}: no frame of {format_frames(frames)} is rendered, so there is "
-            f"nothing to review; run first:\n  vfx run {work.shot.path} --frames "
-            f"{format_frames(frames)}")
+            "nothing to review; run first:\n  " + shlex.join([
+                "vfx", "run", str(work.shot.path), "--frames", format_frames(frames),
+                *arguments]))
     shown = done[:: -(-len(done) // _MOST_FRAMES)]
     history = fragment_history(work)
     pictures = []
@@ -56,15 +62,16 @@ def write_page(work: Work, frames: Sequence[int], report: Callable[[float], None
         pictures.append({"number": frame, "image": _frame_image(work, frame),
                          "pieces": history.get(frame, {}).get("pieces")})
     shot = work.shot
-    middle = done[-1]
+    last = done[-1]
     width, height = shot.film.resolution
     data = {
         "title": shot.name,
         "subtitle": f"{frames_text(done)} of {shot.first_frame}-{shot.last_frame}, "
                     f"{shot.fps:g} fps, {width} x {height}",
-        "fps": shot.fps, "frames": pictures, "passes": _passes(work, middle),
-        "pass_frame": middle, "plots": _plots(work, history), "stages": _stages(work, frames),
+        "fps": shot.fps, "frames": pictures, "passes": _passes(work, last),
+        "pass_frame": last, "plots": _plots(work, history), "stages": _stages(work, frames),
         "timings": _timings(work), "facts": _facts(work), "warnings": _warnings(work, frames),
+        "past": _past(work),
         "file": shot.path.read_text(encoding="utf-8", errors="replace"),
     }
     # Nothing in the data may end the script it stands in.
@@ -96,55 +103,11 @@ def fragment_history(work: Work) -> dict[int, dict[str, float]]:
     return history
 
 
-def pass_pixels(layer: str, channels: dict[str, Pixels], color_space: str) -> Pixels:
-    """Return a pass (its channels by suffix) as 8-bit pixels (h, w, 3) that show what is in it."""
-    planes = list(channels.values())
-    suffixes = set(channels)
-    if {"R", "G", "B"} <= suffixes and not layer[-2:].isdecimal():
-        return display_pixels(np.stack([channels[name] for name in "RGB"], axis=-1), color_space)
-    if layer == "fragment" or "id" in suffixes:
-        return _hashed(planes[0], planes[0] >= 0)
-    if layer[-2:].isdecimal() and {"R", "G"} <= suffixes:
-        # Ranks of a Cryptomatte: an id and its coverage, twice.
-        shade = np.clip(channels["G"], 0.0, 1.0)[..., None]
-        return np.asarray(_hashed(channels["R"], channels["G"] > 0) * shade, np.uint8)
-    if len(planes) == 1:
-        plane = np.asarray(planes[0], np.float64).copy()
-        seen = plane < _NOTHING
-        low, high = (plane[seen].min(), plane[seen].max()) if seen.any() else (0.0, 1.0)
-        if layer == "depth" and low > 0.0:
-            # By 1/z: what is near tells more than how far the floor goes.
-            plane, low, high = 1.0 / plane, 1.0 / high, 1.0 / low
-        share = np.where(seen, (plane - low) / max(high - low, 1e-12), 0.0)
-        return np.repeat(np.round(255.0 * share).astype(np.uint8)[..., None], 3, axis=2)
-    value = np.stack([np.asarray(plane, np.float64) for plane in planes[:3]], axis=-1)
-    if value.shape[2] == 2:
-        value = np.concatenate([value, np.zeros_like(value[..., :1])], axis=2)
-    if layer == "N":
-        value = 0.5 + 0.5 * value
-    else:
-        spread = 2.0 * np.median(np.abs(value))      # the floor goes far
-        value = 0.5 + 0.5 * value / max(spread, 1e-12)
-    return np.round(255.0 * np.clip(value, 0.0, 1.0)).astype(np.uint8)
-
-
-def _hashed(value: Pixels, is_there: Pixels) -> Pixels:
-    """Return a colour for each different value; black where nothing is."""
-    bits = np.ascontiguousarray(value, np.float32).view(np.uint32).astype(np.uint64)
-    mixed = (bits * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(40)
-    color = np.stack([(mixed >> np.uint64(shift)) & np.uint64(255) for shift in (0, 8, 16)],
-                     axis=-1).astype(np.uint8)
-    bright = 64 + color // 4 * 3
-    return np.where(is_there[..., None], bright, 0).astype(np.uint8)
-
-
 def _frame_image(work: Work, frame: int) -> str:
     from vfx.raytrace.exr import read_exr
 
     channels, _ = read_exr(work.path(STAGE["render"], frame))
-    pixels = display_pixels(np.stack([channels[name] for name in "RGB"], axis=-1),
-                            work.shot.film.color_space)
-    return _as_data(pixels, _FRAME_WIDTH)
+    return _as_data(pass_pixels("beauty", channels, work.shot.film.color_space), _FRAME_WIDTH)
 
 
 def _as_data(pixels: Pixels, width: int, kind: str = "JPEG") -> str:
@@ -159,25 +122,23 @@ def _as_data(pixels: Pixels, width: int, kind: str = "JPEG") -> str:
 
 
 def _passes(work: Work, frame: int) -> list[dict[str, str]]:
+    """Return a picture of each pass of a frame, and one of each Cryptomatte."""
     from vfx.raytrace.exr import read_exr
 
     passes = []
     for name in sequence_names(work):
         path = work.folder_of(STAGE["render"]) / f"{name}.{frame:04d}.exr"
         try:
-            channels, _ = read_exr(path)
+            channels, header = read_exr(path)
         except (FileNotFoundError, ValueError):
             continue
-        layers: dict[str, dict[str, Pixels]] = defaultdict(dict)
-        for channel in sorted(channels):
-            layer, _, suffix = channel.rpartition(".")
-            layers[layer or "beauty"][suffix] = channels[channel]
-        for layer in sorted(layers, key=lambda layer: (layer != "beauty", layer)):
-            pixels = pass_pixels(layer, layers[layer], work.shot.film.color_space)
-            is_main = name == work.shot.name
-            passes.append({"name": layer if is_main else f"{name}: {layer}",
-                           "what": pass_text(layer), "image": _as_data(pixels, _PASS_WIDTH,
-                                                                       "PNG")})
+        footage = Footage(name, dict.fromkeys(channels, ""), header)
+        mattes = list(footage.mattes.values())
+        for layer in mattes or footage.layers:
+            pixels = pass_pixels(layer, channels, work.shot.film.color_space)
+            what = "a colour a name, mixed by coverage" if mattes else pass_text(layer)
+            passes.append({"name": layer, "image": _as_data(pixels, _PASS_WIDTH, "PNG"),
+                           "what": what + ("" if pixels.any() else "; all black here")})
     return passes
 
 
@@ -238,7 +199,8 @@ def _timings(work: Work) -> list[list[str]]:
         try:
             run = json.loads(line)
             runs[run["stage"]].append({"seconds": float(run["seconds"]), "made": int(run["made"]),
-                                       "on": f"{run['device']}, {run['threads']} threads"})
+                                       "on": f"{run['device']}, {run['threads']} thread"
+                                             f"{'' if run['threads'] == 1 else 's'}"})
         except (ValueError, KeyError, TypeError):
             continue
     for stage in STAGES:
@@ -271,7 +233,7 @@ def _facts(work: Work) -> list[list[str]]:
 
 
 def _warnings(work: Work, frames: Sequence[int]) -> list[str]:
-    """Return what is not as it should be, and what the logs tell of that kind."""
+    """Return what is not as it should be now, and what the logs warn of."""
     warnings = []
     for stage in STAGES:
         for state, which in _by_state(work, frames, stage.name).items():
@@ -280,17 +242,29 @@ def _warnings(work: Work, frames: Sequence[int]) -> list[str]:
                 warnings.append(f"{stage.name}: {what} {state.value}")
     if comp_state(work, frames) is not State.DONE:
         warnings.append("comp: the frames were not checked as they are now; run vfx stage comp")
-    words = ("damaged", "failed", "killed", "stopped", "warning")
+    return _shortened(warnings + _log_lines(work, "warning"))
+
+
+def _past(work: Work) -> list[str]:
+    """Return what the logs tell of ends that were none; later runs may have put it right."""
+    return _shortened(_log_lines(work, "damaged", "failed", "killed", "stopped"))
+
+
+def _log_lines(work: Work, *words: str) -> list[str]:
+    found = []
     for log in sorted((work.folder / LOG_FOLDER).glob("*.log")):
         try:
             lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
         except OSError:
             continue
-        warnings += [f"{log.name}: {line}" for line in lines
-                     if any(word in line.lower() for word in words)]
-    more = len(warnings) - _MOST_WARNINGS
-    return warnings[:_MOST_WARNINGS] + ([f"and {more} more, see {LOG_FOLDER}"]
-                                        if more > 0 else [])
+        found += [f"{log.name}: {line}" for line in lines
+                  if any(word in line.lower() for word in words)]
+    return found
+
+
+def _shortened(lines: list[str]) -> list[str]:
+    more = len(lines) - _MOST_WARNINGS
+    return lines[:_MOST_WARNINGS] + ([f"and {more} more, see {LOG_FOLDER}"] if more > 0 else [])
 
 
 def _by_state(work: Work, frames: Sequence[int], stage: str) -> dict[State, list[int]]:

@@ -142,7 +142,7 @@ def run_job(job: Job) -> None:
     if not n_missing and not job.force and not damaged_aids(job.work, job.stage):
         job.progress.say(f"{name}: {_frames_text(job, job.frames)} up to date")
         return
-    with job.progress.stage(name), _timed(job, n_missing):
+    with job.progress.stage(name), _timed(job):
         try:
             job.stage.run(job)
         except PipelineError:
@@ -158,8 +158,8 @@ def run_job(job: Job) -> None:
 
 
 @contextmanager
-def _timed(job: Job, n_frames: int) -> Iterator[None]:
-    """Note in the logs how the block began and ended, and how long it took."""
+def _timed(job: Job) -> Iterator[None]:
+    """Note in the logs how the block began and ended, how long it took and what it made."""
     begun, clock = time.strftime("%Y-%m-%dT%H:%M:%S%z"), time.monotonic()
     job.progress.log(f"begins: {_again(job)} on {job.device.description}, "
                      f"{job.device.threads} threads")
@@ -174,7 +174,7 @@ def _timed(job: Job, n_frames: int) -> Iterator[None]:
     finally:
         job.progress.note_timing(
             stage=job.stage.name, begun=begun, seconds=round(time.monotonic() - clock, 3),
-            made=n_frames, frames=format_frames(job.frames), outcome=outcome,
+            made=len(job.made), frames=format_frames(job.frames), outcome=outcome,
             device=job.device.description, threads=job.device.threads,
             host=socket.gethostname())
 

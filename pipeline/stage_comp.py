@@ -32,14 +32,19 @@ VERSION = 1
 _CONFIG_HASH = "vfx/configHash"
 _COLOR_NAMES = {"acescg": "ACEScg", "linear-rec709": "linear Rec.709"}
 _PASSES = {
-    "beauty": "what the camera sees, linear, premultiplied by A",
+    "beauty": "what the camera sees, linear; A is the coverage",
     "depth": "distance along the camera's axis [m], 1e10 where there is nothing",
     "N": "normal in the world",
     "P": "position in the world [m]",
     "albedo": "surface colour, linear",
+    "diffuse": "light from the first surface's diffuse part",
+    "specular": "light that the first surface reflects",
+    "refraction": "light through glass",
+    "shadow": "share of the light that does not arrive",
     "fragment": "number of the piece, -1 for floor, balls and nothing",
     "forward": "motion to the next frame [pixels]",
     "damage": "broken share of the bonds, 0 to 1",
+    "mask": "coverage by the old surface, and by broken faces",
 }
 
 

@@ -87,12 +87,8 @@ def make_view(work: Work, device: Device, request: ViewRequest,
         device, shown, now, camera if request.show != "shot" else camera_at, shot.light, looks,
         floor, shot.floor_look, film, work.environment(), faces=faces,
         area_lights=shot.area_lights, texture=work.texture(), near=near)
-    if request.layer == "beauty":
-        color = np.stack([picture.channels[name] for name in "RGB"], axis=-1)
-        pixels = display_pixels(color, film.color_space)
-    else:
-        pixels = pass_pixels(request.layer, {**picture.channels, **picture.matte_channels},
-                             film.color_space)
+    pixels = pass_pixels(request.layer, {**picture.channels, **picture.matte_channels},
+                         film.color_space)
     return _labelled(pixels, legend) if legend is not None else pixels
 
 

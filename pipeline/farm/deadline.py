@@ -82,12 +82,16 @@ def commands(submission: Submission) -> list[str]:
     return [shlex.join(["bash", str(submission.folder(NAME) / SCRIPT)])]
 
 
-def start(submission: Submission, say: Callable[[str], None]) -> None:
-    """Submit through deadlinecommand."""
+def require(submission: Submission) -> None:
+    """Raise if the client is not there."""
     if shutil.which("deadlinecommand") is None:
         raise MissingInput("deadlinecommand: not on PATH, so there is no Deadline to submit to; "
-                           "install its client, or use --no-start and run "
-                           f"{submission.folder(NAME) / SCRIPT} where it is")
+                           "install its client, write the files for it with --no-start, or run "
+                           f"the shot on this machine:\n  {submission.local_command()}")
+
+
+def start(submission: Submission, say: Callable[[str], None]) -> None:
+    """Submit through deadlinecommand."""
     done = subprocess.run(["bash", str(submission.folder(NAME) / SCRIPT)], capture_output=True,
                           text=True, check=False)
     if done.returncode != 0:

@@ -8,6 +8,7 @@ it twice, start it again elsewhere), the files come out the same.
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 from collections.abc import Sequence
@@ -78,6 +79,11 @@ class Submission:
     def folder(self, farm: str) -> Path:
         """Return where the files of a farm go: scripts, chunk lists, logs of tasks."""
         return self.work / FOLDER / farm
+
+    def local_command(self) -> str:
+        """Return the command that runs the same on this machine alone."""
+        return shlex.join(["vfx", "submit", str(self.shot), "--work", str(self.work), "--frames",
+                           format_frames(self.frames), "--farm", "local"])
 
     def needs_gpu(self, job: FarmJob) -> bool:
         """Whether the tasks of a job run on a GPU."""

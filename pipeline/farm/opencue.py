@@ -94,12 +94,17 @@ def commands(submission: Submission) -> list[str]:
     return [shlex.join(_words(submission))]
 
 
-def start(submission: Submission, say: Callable[[str], None]) -> None:
-    """Launch the specification through the client library."""
+def require(submission: Submission) -> None:
+    """Raise if the client library is not there."""
     if importlib.util.find_spec("opencue") is None:
         raise MissingInput("the client library of OpenCue is not installed; 'pip install "
-                           "opencue-pycue' brings it, or use --no-start to just write "
-                           f"{submission.folder(NAME) / SPEC}")
+                           "opencue-pycue' brings it; or write the job's specification with "
+                           "--no-start, or run the shot on this machine:\n"
+                           f"  {submission.local_command()}")
+
+
+def start(submission: Submission, say: Callable[[str], None]) -> None:
+    """Launch the specification through the client library."""
     done = subprocess.run(_words(submission), capture_output=True, text=True, check=False)
     if done.returncode != 0:
         reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]

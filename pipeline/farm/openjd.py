@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -66,16 +67,19 @@ def commands(submission: Submission) -> list[str]:
     return [shlex.join(_words(submission))]
 
 
+def require(submission: Submission) -> None:
+    """Raise if the program that runs templates is not there."""
+    if shutil.which("openjd") is None:
+        raise MissingInput(
+            "openjd: not on PATH; 'pip install openjd-cli' brings it; or write the template for "
+            "another that takes it with --no-start, or run the shot on this machine:\n"
+            f"  {submission.local_command()}")
+
+
 def start(submission: Submission, say: Callable[[str], None]) -> None:
     """Run the template with ``openjd run``, passing its output on."""
-    try:
-        process = subprocess.Popen(_words(submission), stdout=subprocess.PIPE,
-                                   stderr=subprocess.STDOUT, text=True)
-    except FileNotFoundError:
-        raise MissingInput(
-            "openjd: not on PATH; install it with 'pip install openjd-cli', or use --no-start to "
-            "write the template and submit it elsewhere, e.g. with 'deadline bundle submit'"
-            ) from None
+    process = subprocess.Popen(_words(submission), stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True)
     assert process.stdout is not None
     for line in process.stdout:
         say(line.rstrip())

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -38,9 +39,32 @@ def write_files(submission: Submission) -> list[Path]:
     return written
 
 
+def require(submission: Submission) -> None:
+    """Raise if there is no Slurm, or if a job has more tasks than it takes."""
+    if missing := [name for name in ("sbatch", "scontrol") if shutil.which(name) is None]:
+        raise MissingInput(
+            f"{missing[0]}: not on PATH, so there is no Slurm to submit to; log in to a machine "
+            "that has it, write the files for it with --no-start, or run the shot on this "
+            "machine:\n"
+            f"  {submission.local_command()}")
+    done = subprocess.run(["scontrol", "show", "config"], capture_output=True, text=True,
+                          check=False)
+    if done.returncode != 0:
+        reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        raise MissingInput(f"Slurm does not answer ({reason}); see what 'sinfo' says, or run the "
+                           f"shot on this machine:\n  {submission.local_command()}")
+    match = re.search(r"^MaxArraySize\s*=\s*(\d+)", done.stdout, re.MULTILINE)
+    most = int(match[1]) if match else 1001
+    n_tasks = max(len(job.chunks) for job in submission.jobs)
+    if n_tasks > most:
+        n_frames = max(sum(map(len, job.chunks)) for job in submission.jobs)
+        raise ShotError(f"--chunk {submission.chunk}: makes {n_tasks} tasks of a job, but this "
+                        f"Slurm takes at most {most} (MaxArraySize); use --chunk "
+                        f"{-(-n_frames // most)} or more")
+
+
 def start(submission: Submission, say: Callable[[str], None]) -> None:
     """Submit every job, each after the one before; say what was started."""
-    _check_array_size(submission)
     folder = submission.folder(NAME)
     ids: dict[str, str] = {}
     for job in submission.jobs:
@@ -143,30 +167,9 @@ def _chunk_file(submission: Submission, job: FarmJob) -> Path:
     return submission.folder(NAME) / f"{job.stage}.chunks"
 
 
-def _check_array_size(submission: Submission) -> None:
-    """Refuse more tasks than an array of this Slurm may have."""
-    match = re.search(r"^MaxArraySize\s*=\s*(\d+)", _run(["scontrol", "show", "config"]),
-                      re.MULTILINE)
-    most = int(match[1]) if match else 1001
-    n_tasks = max(len(job.chunks) for job in submission.jobs)
-    if n_tasks > most:
-        n_frames = max(sum(map(len, job.chunks)) for job in submission.jobs)
-        raise ShotError(f"--chunk {submission.chunk}: makes {n_tasks} tasks of a job, but this "
-                        f"Slurm takes at most {most} (MaxArraySize); use --chunk "
-                        f"{-(-n_frames // most)} or more")
-
-
 def _run(words: list[str]) -> str:
-    try:
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        raise MissingInput(
-            f"{words[0]}: not on PATH, so there is no Slurm to submit to; log in to a machine "
-            "that has it, or use --farm local, or --no-start to just write the files") from None
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         reason = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
-        if words[0] == "scontrol":
-            raise MissingInput(f"Slurm does not answer: {reason}; see 'sinfo', or use "
-                               "--farm local")
         raise FrameFailed(f"{shlex.join(words)}: {reason}")
     return done.stdout

@@ -17,18 +17,19 @@ from vfx.pipeline.run import Request, check_request, open_work, requested_frames
 
 @dataclass(frozen=True)
 class Farm:
-    """A farm's three doings: write its files, name its commands, start the jobs."""
+    """A farm's four doings: raise if it is not there, write files, name commands, start jobs."""
 
+    require: Callable[[Submission], None]
     write_files: Callable[[Submission], list[Path]]
     commands: Callable[[Submission], list[str]]
     start: Callable[[Submission, Callable[[str], None]], None]
 
 
 _FARM = {
-    slurm.NAME: Farm(slurm.write_files, slurm.commands, slurm.start),
-    openjd.NAME: Farm(openjd.write_files, openjd.commands, openjd.start),
-    opencue.NAME: Farm(opencue.write_files, opencue.commands, opencue.start),
-    deadline.NAME: Farm(deadline.write_files, deadline.commands, deadline.start),
+    slurm.NAME: Farm(slurm.require, slurm.write_files, slurm.commands, slurm.start),
+    openjd.NAME: Farm(openjd.require, openjd.write_files, openjd.commands, openjd.start),
+    opencue.NAME: Farm(opencue.require, opencue.write_files, opencue.commands, opencue.start),
+    deadline.NAME: Farm(deadline.require, deadline.write_files, deadline.commands, deadline.start),
 }
 FARMS = (slurm.NAME, openjd.NAME, opencue.NAME, deadline.NAME, local.NAME)
 
@@ -74,13 +75,18 @@ def preview(submission: Submission, farm: str) -> list[str]:
 
 def submit(submission: Submission, farm: str, progress: Progress, stop: StopSignals, *,
            no_start: bool) -> None:
-    """Write the files of a farm and, unless told not to, start the jobs there."""
+    """Write the files of a farm and, unless told not to, start the jobs there.
+
+    A farm that is not there is refused before anything is written.
+    """
+    if farm == local.NAME and no_start:
+        raise ShotError("--no-start: a local pool has no files to write; see --dry-run")
+    if farm != local.NAME and not no_start:
+        _FARM[farm].require(submission)
     progress.say(f"{submission.name}: {frames_text(submission.frames)} on {farm}: " + ", ".join(
         f"{job.stage} ({len(job.chunks)})" if job.is_chunked else job.stage
         for job in submission.jobs))
     if farm == local.NAME:
-        if no_start:
-            raise ShotError("--no-start: a local pool has no files to write; see --dry-run")
         with storage_errors(submission.work):
             local.Pool(submission, progress, stop).run()
         return

@@ -380,6 +380,8 @@ def test_an_export_before_its_stages_says_what_to_run(tmp_path: Path) -> None:
     result = vfx("export", path, "--to", "usd", "--work", tmp_path / "work")
     assert result.exit_code == 3
     assert "export needs the result of geometry" in result.output
+    commands = [line.split() for line in result.output.splitlines() if line.startswith("  vfx")]
+    assert [words[2] for words in commands] == ["geometry", "sim", "align"], "all that is lacking"
     vfx("stage", "geometry", path, "--work", tmp_path / "work")
     result = vfx("export", path, "--to", "obj", "--work", tmp_path / "work")
     assert result.exit_code == 3 and "needs the result of sim" in result.output
@@ -399,6 +401,22 @@ def test_a_missing_library_is_named_with_the_way_to_get_it(
         result = vfx("export", shot, "--to", to, "--work", shot.parent / "work")
         assert result.exit_code == 3
         assert cure in " ".join(result.output.split())
+
+
+def test_an_export_replaces_the_file_it_is_told_to_write(shot: Path, tmp_path: Path) -> None:
+    pytest.importorskip("pxr", reason="usd-core is not installed")
+    words = ("export", shot, "--to", "usd", "--frames", "1001", "--work", shot.parent / "work")
+    target = tmp_path / "pieces.usda"
+    target.write_text("another")
+    for _ in range(2):
+        assert vfx(*words, "--output", target).exit_code == 0
+        assert target.read_text().startswith("#usda")
+    for name, what in (("pieces.obj", "ends in .usd or .usda or .usdc"), ("", "is a folder")):
+        result = vfx(*words, "--output", tmp_path / name)
+        assert result.exit_code == 2 and what in result.output, result.output
+    (tmp_path / "file").touch()
+    result = vfx(*words, "--output", tmp_path / "file/pieces.usd")
+    assert result.exit_code == 3 and "choose another with --output" in result.output
 
 
 def test_the_usd_camera_moves_as_the_shot_says(shot: Path, tmp_path: Path) -> None:

@@ -142,5 +142,7 @@ def test_a_failure_is_in_the_log(shot_file: Path, vfx) -> None:
     shot_file.write_text(shot_file.read_text().replace("exposure = 0.0", "exposure = -9.0"))
     assert vfx("run", shot_file).exit_code == 1
     assert "render 1003: RuntimeError" in Path("work/plate/logs/render.log").read_text()
-    row = Path("work/plate/logs/timings.jsonl").read_text().splitlines()[-1]
-    assert json.loads(row)["outcome"] == "failed"
+    row = json.loads(Path("work/plate/logs/timings.jsonl").read_text().splitlines()[-1])
+    assert row["outcome"] == "failed"
+    made = list(Path("work/plate/render").glob("plate.1*.exr"))
+    assert row["made"] == len(made) < 6, "what was made, not what was asked for"

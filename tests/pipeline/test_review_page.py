@@ -17,7 +17,8 @@ from PIL import Image
 from small_plate import plate_shot
 
 from vfx.pipeline.cli import main
-from vfx.pipeline.review_page import pass_pixels
+from vfx.pipeline.pass_colors import pass_pixels
+from vfx.raytrace.passes import CHANNELS
 
 SHOT = """\
 # </script><script>document.title = "escaped"</script>
@@ -106,7 +107,11 @@ def test_the_page_works_from_disk_without_a_network(page_file: Path, browser: An
     # What else must be there.
     assert page.locator("#sheet figure").count() == 5
     names = page.locator("#passes b").all_text_contents()
-    assert {"beauty", "depth", "N", "P", "albedo"} <= set(names)
+    assert set(names) == {*CHANNELS, "CryptoFragment", "CryptoMaterial"}
+    captions = page.locator("#passes figcaption").all_text_contents()
+    assert all(len(caption) > len(name) + 8 for caption, name in zip(captions, names, strict=True))
+    assert [name for caption, name in zip(captions, names, strict=True)
+            if "all black here" in caption] == ["refraction"], "nothing is of glass"
     titles = page.locator(".plot h3").all_text_contents()
     assert [title.split("[")[0].split(",")[0].strip()[:6] for title in titles] == [
         "Energy", "Unbrok", "Pieces", "Size o"]
@@ -114,6 +119,7 @@ def test_the_page_works_from_disk_without_a_network(page_file: Path, browser: An
     assert "</script>" in page.text_content("#file")
     assert page.locator("#timings tr").count() == 5
     assert "none: every frame" in page.text_content("#warnings")
+    assert not page.locator("#earlier").is_visible()
     pixels = np.asarray(Image.open(io.BytesIO(page.screenshot())))
     assert pixels.std() > 10.0
     assert errors == []
@@ -126,6 +132,8 @@ def test_the_page_tells_what_is_wrong(page_file: Path, tmp_path: Path, browser: 
     (tmp_path / "work/render/plate.1002.exr").unlink()
     path = tmp_path / "work/render/plate.1004.exr"
     path.write_bytes(path.read_bytes()[:-20])
+    with open(tmp_path / "work/logs/sim.log", "a") as log:
+        log.write("then stopped by SIGTERM\nwarning: it was near\n")
     result = CliRunner().invoke(main, ["review", str(shot), "--work", str(tmp_path / "work")])
     assert result.exit_code == 0, result.output
     page = browser.new_page()
@@ -133,6 +141,9 @@ def test_the_page_tells_what_is_wrong(page_file: Path, tmp_path: Path, browser: 
     warnings = page.locator("#warnings li").all_text_contents()
     assert "render: frame 1002 missing" in warnings
     assert "render: frame 1004 damaged" in warnings
+    assert "sim.log: warning: it was near" in warnings
+    past = page.locator("#past li").all_text_contents()
+    assert past == ["sim.log: then stopped by SIGTERM"], "what is over is no warning"
     assert page.locator("#sheet figure").count() == 3
 
 
@@ -141,19 +152,29 @@ def test_a_review_before_render_says_what_to_run(tmp_path: Path) -> None:
     shot.write_text(SHOT)
     result = CliRunner().invoke(main, ["review", str(shot), "--work", str(tmp_path / "work")])
     assert result.exit_code == 3
-    assert f"vfx run {shot} --frames 1001-1005" in result.output
+    assert f"vfx run {shot} --frames 1001-1005 --work {tmp_path / 'work'}" in result.output
 
 
 def test_every_kind_of_pass_becomes_a_picture() -> None:
     ramp = np.linspace(-1.0, 1.0, 12, dtype=np.float32).reshape(3, 4)
-    layers = {
-        "beauty": dict.fromkeys("RGBA", ramp), "N": dict.fromkeys("XYZ", ramp),
-        "P": dict.fromkeys("XYZ", ramp), "forward": dict.fromkeys("uv", ramp),
-        "depth": {"Z": np.where(ramp > 0.5, 1e10, ramp)}, "fragment": {"id": np.round(4 * ramp)},
-        "piece00": dict.fromkeys("RGBA", np.abs(ramp)), "damage": {"Y": ramp}}
+    piece = np.round(4 * ramp)
+    layers = {layer: dict.fromkeys(names, ramp) for layer, names in CHANNELS.items()}
+    layers["fragment"] = {"fragment.id": piece}
+    layers["damage"] = {"damage.Y": ramp, "fragment.id": piece}
+    for matte in ("CryptoFragment", "CryptoMaterial"):
+        layers[matte] = {f"{matte}00.{name}": np.abs(ramp) for name in "RGBA"}
     for layer, channels in layers.items():
         pixels = pass_pixels(layer, channels, "acescg")
         assert pixels.shape == (3, 4, 3) and pixels.dtype == np.uint8, layer
-        assert pixels.std() > 0.0
-    near, far = pass_pixels("depth", {"Z": np.array([[1.0, 2.0, 1e10]])}, "acescg")[0, :2, 0]
-    assert near > far, "near is bright"
+        assert pixels.std() > 0.0, layer
+    near, far, none = pass_pixels("depth", {"depth.Z": np.array([[1.0, 2.0, 1e10]])},
+                                  "acescg")[0, :, 0]
+    assert near > far > none, "near is bright"
+
+
+def test_the_first_piece_has_a_colour_of_its_own() -> None:
+    colors = pass_pixels("fragment", {"fragment.id": np.array([[-1.0, 0.0, 1.0, 2.0]])},
+                         "acescg")[0].astype(int)
+    assert (colors[0] == 0).all(), "no piece is black"
+    assert len({tuple(color) for color in colors}) == 4
+    assert (np.ptp(colors[1:], axis=1) > 50).all(), "no piece is grey"
