@@ -4,6 +4,7 @@
 #   make lint         check style, types and the import rule
 #   make gallery      make the pictures of docs/gallery
 #   make pictures     make the pictures of docs/images (passes, views, lens and shutter)
+#   make tutorial     make the pictures of docs/tutorial.md (needs Chromium)
 #   make reference    write docs/reference.md, every key of a shot file
 #   make cuda-report  compile every kernel for NVIDIA GPUs (needs nvcc, no GPU)
 
@@ -21,7 +22,7 @@ SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13)
 PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11 python; do \
   if $$name -c '$(SUPPORTED)' 2>/dev/null; then echo $$name; break; fi; done)
 
-.PHONY: help install demo gallery pictures reference test lint cuda-report clean
+.PHONY: help install demo gallery pictures tutorial reference test lint cuda-report clean
 .DELETE_ON_ERROR:
 
 help:
@@ -47,6 +48,14 @@ gallery: $(VENV)/installed
 	$(BIN)/vfx run shots/sculpture_small.toml --frames 1020 --device cpu
 	$(BIN)/vfx preview shots/sculpture_small.toml --frame 1020 --width 1280 --samples 32 \
 	  -o docs/gallery/serpent.jpg --device cpu
+
+# By the commands that stand there; some minutes.
+tutorial: $(VENV)/installed-dev
+	mkdir -p work
+	[ -e work/vase_fall.toml ] || $(BIN)/vfx new work/vase_fall --from vase_small
+	$(BIN)/vfx run work/vase_fall.toml --device cpu
+	$(BIN)/vfx review work/vase_fall.toml
+	$(BIN)/python docs/tutorial_pictures.py work/vase_fall vase_fall 1013
 
 reference: $(VENV)/installed
 	$(BIN)/vfx reference > docs/reference.md
