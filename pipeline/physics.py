@@ -12,6 +12,7 @@ from vfx.device.memory import main_memory
 from vfx.pipeline.errors import MissingInput, ShotError, StorageError
 from vfx.pipeline.quantities import as_size
 from vfx.pipeline.shot import Shot
+from vfx.pipeline.stage_render import no_uv, surface_textures
 from vfx.sim.extent import is_empty, nothing_there
 from vfx.sim.plan import Plan, make_plan
 
@@ -53,6 +54,17 @@ def check_meshes(shot: Shot) -> None:
                                "shot") from None
         except ValueError as error:
             raise ShotError(f"{where} {error}") from error
+
+
+def check_uv(shot: Shot) -> None:
+    """Refuse a texture on a body that will have no uv; its mesh was read already."""
+    from vfx.geometry.sources import surface_of
+
+    for i, body in enumerate(shot.bodies):
+        if body.material not in surface_textures(shot):
+            continue
+        if body.shape == "grid" or not surface_of(body)[0].uv.any():
+            raise no_uv(shot, i)
 
 
 def check_floor(shot: Shot) -> None:

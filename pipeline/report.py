@@ -17,6 +17,7 @@ from vfx.pipeline.physics import (
     check_folder,
     check_meshes,
     check_physics,
+    check_uv,
     disk_needs,
     estimate_time,
     host_memory,
@@ -125,7 +126,8 @@ def check_report(work: Work) -> tuple[list[str], list[PipelineError]]:
     to_come = sum(disk_needs(shot, stage.name, n) for stage, n in missing.items() if n)
     lines.append(f"disk        about {as_size(needed)} in {work.folder}")
     for check in (lambda: check_floor(shot), lambda: check_film(shot, host_memory()),
-                  work.environment, work.texture, work.densities,
+                  work.environment, work.texture, work.images, work.densities,
+                  lambda: check_uv(shot),
                   lambda: check_folder(work.folder, to_come)):
         try:
             check()

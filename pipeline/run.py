@@ -31,6 +31,7 @@ from vfx.pipeline.physics import (
     check_geometry,
     check_meshes,
     check_physics,
+    check_uv,
     disk_needs,
     host_memory,
 )
@@ -250,6 +251,7 @@ def _check_inputs(work: Work, stages: Sequence[Stage], device: Device) -> None:
     names = {stage.name for stage in stages}
     if names & {"geometry", "sim", "align"}:
         check_meshes(shot)
+        check_uv(shot)
     if "geometry" in names:
         check_geometry(shot, host_memory())
     if "sim" in names:
@@ -261,6 +263,7 @@ def _check_inputs(work: Work, stages: Sequence[Stage], device: Device) -> None:
         check_film(shot, device.memory()[0])
         work.environment()
         work.texture()
+        work.images()
         work.camera()
         check_denoising(shot)
 

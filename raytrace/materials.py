@@ -70,7 +70,8 @@ def finish_tables(surface: Mapping[str, Any],
                   fracture: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what a shot says of surface and fracture, completed by the presets they name.
 
-    Broken faces look like the surface except where the preset or the shot says otherwise.
+    Broken faces look like the surface except where the preset or the shot says otherwise, and
+    have no texture.
     """
     surface_preset, _ = PRESETS.get(str(surface.get("preset", "")), ({}, {}))
     whole = {**surface_preset, **surface}
@@ -78,7 +79,8 @@ def finish_tables(surface: Mapping[str, Any],
     base, broken = PRESETS.get(name, ({}, {}))
     if "preset" in fracture:
         return whole, {**base, **broken, **fracture}
-    return whole, {**whole, **broken, **fracture}
+    plain = {key: value for key, value in whole.items() if key != "texture"}
+    return whole, {**plain, **broken, **fracture}
 
 
 def material_look(look: Look | MaterialLook) -> MaterialLook:
@@ -92,18 +94,20 @@ def material_look(look: Look | MaterialLook) -> MaterialLook:
 
 
 def material_table(solid: Solid, looks: Mapping[str, Look | MaterialLook],
-                   floor_look: FloorLook) -> Array:
-    """Return (2 + 2b, 24) float32."""
+                   floor_look: FloorLook, image: Mapping[str, int] | None = None) -> Array:
+    """Return (2 + 2b, 24) float32; ``image`` says which row of the images a texture is."""
     floor = Finish(kind="phong", albedo=floor_look.albedo, specular=(floor_look.specular,) * 3,
                    shininess=floor_look.shininess)
     rows = [finish_row(floor, 1.0), finish_row(STEEL, 1.0)]
     for name, length in zip(solid.material_name, solid.length_scale, strict=True):
         look = material_look(looks.get(str(name), Look()))
-        rows += [finish_row(look.surface, float(length)), finish_row(look.fracture, float(length))]
+        texture = (image or {})[look.surface.texture] if look.surface.texture else -1
+        rows += [finish_row(look.surface, float(length), texture),
+                 finish_row(look.fracture, float(length))]
     return np.array(rows, np.float32)
 
 
-def finish_row(finish: Finish, length_scale: float) -> list[float]:
+def finish_row(finish: Finish, length_scale: float, texture: int = -1) -> list[float]:
     """Return the numbers of one finish, 24 of them."""
     alpha = max(finish.roughness ** 2, LEAST_ALPHA)
     shininess = finish.shininess
@@ -114,7 +118,7 @@ def finish_row(finish: Finish, length_scale: float) -> list[float]:
     absorption = [-math.log(tint) / finish.tint_depth for tint in finish.tint]
     row = [*finish.albedo, *finish.specular, shininess, blur_level_of(shininess),
            KINDS[finish.kind], alpha, *refractive_indices(finish.ior, finish.abbe), *absorption,
-           float(finish.thin), finish.bump, finish.bump_size or 2.0 * length_scale]
+           float(finish.thin), finish.bump, finish.bump_size or 2.0 * length_scale, texture]
     return row + [0.0] * (MATERIAL_FLOATS - len(row))
 
 

@@ -83,18 +83,21 @@ def render_picture(
     faces: Faces | None = None,
     area_lights: Sequence[AreaLight] = (),
     texture: Array | None = None,
+    images: Mapping[str, Array] | None = None,
     near: Neighbors | None = None,
 ) -> Picture:
     """Render one frame and return its passes.
 
     ``looks`` maps material names to looks; a material without one gets the default.
     ``environment`` is (h, w, 3) float32 from :func:`vfx.raytrace.environment.load_environment`,
-    ``texture`` the floor's image, alike. ``progress`` is called with the finished part, 0..1.
+    ``texture`` the floor's image, alike; ``images`` has those that looks name. ``progress`` is
+    called with the finished part, 0..1.
     ``faces`` saves their extraction where many frames of one solid are rendered. ``near`` has the
     frames next to this one, for motion; without, pieces stand still.
     """
     path: CameraPath = camera if callable(camera) else lambda frame: camera
-    around = Surroundings(light, area_lights, looks, floor, floor_look, texture)
+    around = Surroundings(light, area_lights, looks, floor, floor_look, texture,
+                          dict(images or {}))
     shoot = _Shoot(device, solid, all_faces(solid) if faces is None else faces, fragments,
                    near or Neighbors(), path, around, sky_on_device(device, environment), film)
     data = shoot.data()

@@ -7,7 +7,7 @@ number of their pixel and sample, from which all its randomness follows.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -75,6 +75,7 @@ class Surroundings:
     floor: FloorPlane
     floor_look: FloorLook
     texture: Array | None     # (h, w, 3) float32: the floor's image
+    images: Mapping[str, Array] = field(default_factory=dict)   # alike: those that looks name
 
 
 class Scene:
@@ -97,7 +98,9 @@ class Scene:
         all_quads = bool(len(corners)) and int(corners.min()) == int(corners.max()) == 4
         self.tree: Bvh = build_bvh(device, triangle, 2 if all_quads else 1,
                                    fragment=device.from_host(boundary.piece))
-        table = materials.material_table(solid, around.looks, around.floor_look)
+        image_table, pixels = _join_images(around)
+        table = materials.material_table(solid, around.looks, around.floor_look,
+                                         {name: 1 + k for k, name in enumerate(around.images)})
         self.material_table = table
         self._inside = device.from_host(self._pieces_around(eye - self.origin))
         ball = np.column_stack([fragments.projectile_position - self.origin,
@@ -107,9 +110,9 @@ class Scene:
         self._geometry = [
             tree.node_box, tree.node_child, tree.packet, tree.slot_fragment, self._tags(),
             *(device.from_host(array) for array in (
-                boundary.corner_normal, self._poses(fragments),
-                self._piece_materials(solid, fragments), table, ball, panel,
-                _image(around.texture)))]
+                boundary.corner_normal, boundary.corner_uv, self._poses(fragments),
+                self._piece_materials(solid, fragments), table, ball, panel, image_table,
+                pixels))]
         self._energy = device.from_host(materials.lobe_albedos())
         self._numbers = self._pack_numbers(
             solid, around, film, reach, pixel_angle, fade_distance, len(ball), len(panel))
@@ -202,7 +205,7 @@ class Scene:
     def _pack_numbers(self, solid: Solid, around: Surroundings, film: Film, reach: float,
                       pixel_angle: float, fade_distance: float, n_balls: int,
                       n_panels: int) -> list[Any]:
-        """Return the kernels' numbers: (17,) int32 and (17,) float32, in their order."""
+        """Return the kernels' numbers: (15,) int32 and (17,) float32, in their order."""
         light, look = around.light, around.floor_look
         toward_key = np.array(light.key_direction, float)
         if not np.linalg.norm(toward_key) > 0.0:
@@ -223,9 +226,8 @@ class Scene:
         counts = [film.lighting == "path", film.occlusion, look.shadow_catcher, film.bounces,
                   film.depth, n_balls, n_panels, around.floor.enabled and look.visible,
                   materials.has_glass(self.material_table, rows.ravel()),
-                  any(value > 0.0 for value in light.key_color), texture, image.shape[1],
-                  image.shape[0], sky_width, sky_height, len(self._sky.column_sum),
-                  self._sky.column_sum.shape[1] - 1]
+                  any(value > 0.0 for value in light.key_color), texture, sky_width, sky_height,
+                  len(self._sky.column_sum), self._sky.column_sum.shape[1] - 1]
         constants = [fade_distance, np.tan(np.deg2rad(light.key_angle)), film.clamp, *toward_key,
                      *light.key_color, around.floor.height - self.origin[1], shift[0], shift[2],
                      size, touch, pixel_angle, np.cos(turn), np.sin(turn)]
@@ -242,8 +244,20 @@ def _texture_period(texture: int, size: float, image: Array) -> Array | None:
     return None
 
 
+def _join_images(around: Surroundings) -> tuple[Array, Array]:
+    """Return where each image begins, and its size (k, 3) int32; and all pixels (p, 3) float32.
+
+    The floor's image comes first, then those of the looks in their order.
+    """
+    images = [_image(around.texture), *map(_image, around.images.values())]
+    count = [image.shape[0] * image.shape[1] for image in images]
+    table = [(sum(count[:k]), image.shape[1], image.shape[0]) for k, image in enumerate(images)]
+    pixels = [image.reshape(-1, 3) for image in images]
+    return (np.array(table, np.int32), pixels[0] if len(pixels) == 1 else np.concatenate(pixels))
+
+
 def _image(texture: Array | None) -> Array:
-    """Return the floor's image, a white pixel where there is none."""
+    """Return an image, a white pixel where there is none."""
     if texture is None:
         return np.ones((1, 1, 3), np.float32)
     return np.ascontiguousarray(texture, np.float32)
