@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -140,8 +140,13 @@ def lobe_albedos(size: int = 32, draws: int = 48) -> Array:
     The first number is that of a lobe with reflectance 1, the second the share of it that
     Schlick's rise (1 - v.h)^5 weighs. Visible normals are drawn on a grid of ``draws``^2.
     """
-    alpha = np.maximum(np.linspace(0.0, 1.0, size), 1e-3)[:, None, None]
-    cosine = np.maximum(np.linspace(0.0, 1.0, size), 1e-3)[None, :, None]
+    return np.stack([_lobe_albedo_row(max(alpha, 1e-3), size, draws)
+                     for alpha in np.linspace(0.0, 1.0, size)]).astype(np.float32)
+
+
+def _lobe_albedo_row(alpha: float, size: int, draws: int) -> Array:
+    """Return the two albedos of lobes of one alpha over the cosine, (size, 2)."""
+    cosine = np.maximum(np.linspace(0.0, 1.0, size), 1e-3)[:, None]
     grid = (np.arange(draws) + 0.5) / draws
     u, v = (axis.ravel() for axis in np.meshgrid(grid, grid, indexing="ij"))
     sine = np.sqrt(1.0 - cosine**2)
@@ -166,10 +171,9 @@ def lobe_albedos(size: int = 32, draws: int = 48) -> Array:
     lambda_light = 0.5 * (np.sqrt(1.0 + alpha**2 * (1.0 / seen**2 - 1.0)) - 1.0)
     weight = np.where(outgoing > 0.0, (1.0 + lambda_view) / (1.0 + lambda_view + lambda_light), 0.0)
     rise = np.clip(1.0 - along, 0.0, 1.0)**5
-    return np.stack([weight.mean(axis=-1), (weight * rise).mean(axis=-1)],
-                    axis=-1).astype(np.float32)
+    return np.stack([weight.mean(axis=-1), (weight * rise).mean(axis=-1)], axis=-1)
 
 
-def has_glass(table: Array, rows: Sequence[int] | Array) -> bool:
-    """Whether any of the ``rows`` of a material table is of glass."""
-    return bool((table[np.asarray(rows, int), 8] == KINDS["glass"]).any())
+def has_glass(table: Array) -> bool:
+    """Whether any row of a material table is of glass."""
+    return bool((table[:, 8] == KINDS["glass"]).any())

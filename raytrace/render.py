@@ -177,6 +177,7 @@ class _Shoot:
                         device.synchronize()
                         done = int(np.searchsorted(tiles, some[-1])) / len(tiles)
                         progress((first + (last - first) * done) / film.samples)
+                del scene, rays
         if progress is not None:
             progress(1.0)
         return sums
@@ -193,6 +194,10 @@ class _Shoot:
         """Return scene and rays at ``time`` frames after the frame."""
         if time in self._kept:
             return self._kept[time]
+        # Make room before the next one is made.
+        kept = [scene.n_triangles for scene, _ in self._kept.values()]
+        if sum(kept) + max(kept, default=0) > KEPT_TRIANGLES:
+            self._kept.clear()
         camera = self.path(self.fragments.frame + time)
         view = camera_view(camera, self.film)
         scene = frame_scene(self.device, self.solid, self.faces,
@@ -200,8 +205,6 @@ class _Shoot:
                             self.sky, self.film, camera, view)
         rays = CameraRays(self.device, view, self.film, origin=scene.origin,
                           index_mask=scene.index_mask, seed=self.fragments.frame)
-        if (1 + len(self._kept)) * len(scene.boundary.triangle) > KEPT_TRIANGLES:
-            self._kept.clear()
         self._kept[time] = scene, rays
         return scene, rays
 

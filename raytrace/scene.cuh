@@ -11,6 +11,7 @@
 #define MATERIAL_FLOATS 24
 #define MATERIAL_FLOOR 0
 #define MATERIAL_BALL 1
+#define FIXED_MATERIALS 2
 // Columns of the table.
 #define M_ALBEDO 0
 #define M_REFLECTANCE 3
@@ -25,14 +26,15 @@
 #define M_BUMP_SIZE 18          // [m]
 #define M_TEXTURE 19            // row of the table of images, or -1
 // Columns of the table of what a slot of the tree holds.
-#define TAG_INTS 7
+#define TAG_INTS 8
 #define TAG_FRAGMENT 0
 #define TAG_PIECE 1
 #define TAG_ELEMENT 2
 #define TAG_MATERIAL 3
 #define TAG_PARTNER 4
-#define TAG_SHADING 5
-#define TAG_TRIANGLE 6
+#define TAG_TRIANGLE 5
+#define TAG_APEX 6              // corners of the triangle on the mesh's surface: this one, the
+#define TAG_NEXT 7              //   next, and the one behind that; -1 where it is plain
 // Octaves of the bump.
 #define BUMP_OCTAVES 5
 
@@ -44,9 +46,9 @@
 
 struct Scene {
     Bvh bvh;
-    const int *tag;             // (slots, 7)
-    const float *corner_normal; // (s, 3, 3): at rest
-    const float *corner_uv;     // (s, 3, 2)
+    const int *tag;             // (slots, 8)
+    const float *corner_normal; // (cs, 3): of corners on the mesh's surface, at rest
+    const float *corner_uv;     // (cs, 2)
     const float *pose;          // (pieces, 12): rotation by rows, translation: rest to scene
     const int *piece_material;  // (pieces,): row of the surface
     const float *material;      // (materials, 24)
@@ -179,12 +181,13 @@ DEVICE Vec3 corner_weights(const Scene &scene, int slot, Vec3 position)
 }
 
 // The shading normal of a mesh, turned with its piece.
-DEVICE Vec3 smooth_normal(const Scene &scene, const float *pose, int shading, Vec3 weight,
+DEVICE Vec3 smooth_normal(const Scene &scene, const float *pose, const int *tag, Vec3 weight,
                           Vec3 flat)
 {
-    const float *normal = scene.corner_normal + 9 * (int64)shading;
-    const Vec3 rest = weight.x * load_vec3(normal, 0) + weight.y * load_vec3(normal, 1)
-                      + weight.z * load_vec3(normal, 2);
+    const float *normal = scene.corner_normal;
+    const int next = tag[TAG_NEXT];
+    const Vec3 rest = weight.x * load_vec3(normal, tag[TAG_APEX])
+                      + weight.y * load_vec3(normal, next) + weight.z * load_vec3(normal, next + 1);
     const Vec3 turned = make_vec3(dot(load_vec3(pose, 0), rest), dot(load_vec3(pose, 1), rest),
                                   dot(load_vec3(pose, 2), rest));
     const float length = norm(turned);
@@ -192,11 +195,12 @@ DEVICE Vec3 smooth_normal(const Scene &scene, const float *pose, int shading, Ve
 }
 
 // The colour of an image where the uv of a mesh put it; v runs upward.
-DEVICE Vec3 texture_color(const Scene &scene, int texture, int shading, Vec3 weight)
+DEVICE Vec3 texture_color(const Scene &scene, int texture, const int *tag, Vec3 weight)
 {
-    const float *uv = scene.corner_uv + 6 * (int64)shading;
-    const float u = weight.x * uv[0] + weight.y * uv[2] + weight.z * uv[4];
-    const float v = weight.x * uv[1] + weight.y * uv[3] + weight.z * uv[5];
+    const float *apex = scene.corner_uv + 2 * (int64)tag[TAG_APEX];
+    const float *next = scene.corner_uv + 2 * (int64)tag[TAG_NEXT];
+    const float u = weight.x * apex[0] + weight.y * next[0] + weight.z * next[2];
+    const float v = weight.x * apex[1] + weight.y * next[1] + weight.z * next[3];
     const int *row = scene.image_table + 3 * texture;
     return image_color(scene.image + 3 * (int64)row[0], row[1], row[2], u, 1.0f - v);
 }
@@ -273,13 +277,12 @@ DEVICE Surface surface_at(const Scene &scene, Vec3 origin, Vec3 direction, Meeti
     // Put the point on the plane of its triangle: the next ray starts there.
     s.position = s.position - dot(s.position - a, outward) * outward;
     Vec3 normal = outward;
-    if (tag[TAG_SHADING] >= 0) {
+    if (tag[TAG_APEX] >= 0) {
         const Vec3 weight = corner_weights(scene, met.number, s.position);
-        normal = smooth_normal(scene, pose, tag[TAG_SHADING], weight, outward);
+        normal = smooth_normal(scene, pose, tag, weight, outward);
         if (look[M_TEXTURE] >= 0.0f)
             s.finish.albedo = tinted(
-                s.finish.albedo,
-                texture_color(scene, (int)look[M_TEXTURE], tag[TAG_SHADING], weight));
+                s.finish.albedo, texture_color(scene, (int)look[M_TEXTURE], tag, weight));
     }
     if (look[M_BUMP] > 0.0f) normal = bumped_normal(look, pose, s.position, normal, finest);
     s.normal = visible_normal(s.enters ? normal : -normal, s.flat, direction);

@@ -11,10 +11,9 @@ from embreex.rtcore_scene import EmbreeScene
 from vfx.geometry.bodies import Body
 from vfx.geometry.build import build_solid
 from vfx.geometry.faces import all_faces
-from vfx.raytrace.boundary import moved_boundary
 from vfx.raytrace.bvh import build_bvh
 
-from .conftest import in_pieces, kept
+from .conftest import boundary_of, in_pieces, kept
 
 KINDS = ("grid", "tet-shell", "voronoi")
 N_RAYS = 60_000
@@ -89,7 +88,7 @@ def our_hits(device, boundary, origin, direction):
 @pytest.mark.parametrize("kind", KINDS)
 def test_pieces_meet_rays_as_in_embree(device, solids, kind):
     solid = solids[kind]
-    boundary = moved_boundary(solid, all_faces(solid), in_pieces(solid, 12, 2, 0.03, 0.4))
+    boundary = boundary_of(device, solid, in_pieces(solid, 12, 2, 0.03, 0.4))
     origin, direction = random_rays(boundary.triangle, N_RAYS, 5)
     t, triangle = our_hits(device, boundary, origin, direction)
     expected, other = embree_hits(boundary.triangle, origin, direction)
@@ -115,7 +114,7 @@ def test_boundary_is_the_union_of_all_elements(device, solids, kind):
     union = hulls[0]
     for hull in hulls[1:]:
         union = union + hull
-    boundary = moved_boundary(solid, all_faces(solid), in_pieces(solid, 1, 1, 0.0, 0.0))
+    boundary = boundary_of(device, solid, in_pieces(solid, 1, 1, 0.0, 0.0))
     assert enclosed_volume(boundary.triangle) == pytest.approx(union.volume(), rel=1e-4)
     mesh = union.to_mesh()
     outer = np.array(mesh.vert_properties)[:, :3][np.array(mesh.tri_verts)] - boundary.origin

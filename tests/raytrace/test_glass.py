@@ -6,12 +6,19 @@ import manifold3d
 import numpy as np
 import pytest
 
-from vfx.geometry.faces import all_faces
 from vfx.raytrace.materials import refractive_indices
 from vfx.raytrace.render import render_frame
 from vfx.raytrace.settings import Camera, Film, FloorLook
 
-from .conftest import Plane, ball_mesh, box_polygons, box_solid, in_pieces, mesh_solid
+from .conftest import (
+    Plane,
+    ball_mesh,
+    boundary_of,
+    box_polygons,
+    box_solid,
+    in_pieces,
+    mesh_solid,
+)
 from .optics import (
     NO_KEY,
     direction_sky,
@@ -273,12 +280,10 @@ def test_a_camera_inside_glass_sees_out_through_one_interface(device):
     assert np.median(end, axis=0)[1:] == pytest.approx(INDEX * direction[0, 1:], abs=4e-3)
 
 
-def test_faces_of_all_elements_are_closed_under_partners(make_solid, make_pieces):
-    from vfx.raytrace.boundary import moved_boundary
-
+def test_faces_of_all_elements_are_closed_under_partners(device, make_solid, make_pieces):
     solid = make_solid((5, 4, 3), spacing=0.1)
     fragments = make_pieces(solid, pieces=7)
-    boundary = moved_boundary(solid, all_faces(solid), fragments)
+    boundary = boundary_of(device, solid, fragments)
     partner = boundary.partner
     inner = partner >= 0
     assert inner.sum() == boundary.is_fracture.sum() > 0
