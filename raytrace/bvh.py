@@ -63,7 +63,7 @@ class Bvh:
         """Return distance (n,) and slot (n,) of the first surface that each ray crosses.
 
         A slot is 8 * packet + lane, -1 for a miss. Rays (n, 3) float32, n a multiple of 8, are
-        fastest where eight in a row run side by side. ``inside`` (5,) int32 holds the number of
+        fastest where eight in a row run side by side. ``inside`` (9,) int32 holds the number of
         fragments that all of them start in, and which.
         """
         xp = self.device.xp

@@ -78,7 +78,7 @@ KERNEL void integrate(
     const float *panel, const int *image_table, const float *image, const float *sky_image,
     const float *sky_blurred, const float *harmonic, const float *row_sum,
     const float *column_sum, const float *energy,
-    const int *inside_start,      // (5,): pieces that the camera is inside of
+    const int *inside_start,      // (1 + MAX_INSIDE,): pieces around the camera
     const int *ray_pixel,         // (n,): -1 for a ray that counts for nothing
     const int *ray_sample,        // (n,)
     const float *ray_origin,      // (n, 3)
@@ -116,8 +116,7 @@ KERNEL void integrate(
         leg_taken[0] = zero();
         leg_share[0] = zero();
         leg_group[0] = 0;
-        leg_inside[0].count = inside_start[0];
-        for (int k = 0; k < MAX_INSIDE; ++k) leg_inside[0].fragment[k] = inside_start[1 + k];
+        leg_inside[0] = load_inside(inside_start);
         uint32 dimension = 1;
 
         for (int leg = 0; leg < (ray_pixel[i] < 0 ? 0 : 3); ++leg) {

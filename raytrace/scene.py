@@ -21,7 +21,7 @@ from vfx.raytrace.lights import Sky, panel_rows
 from vfx.raytrace.settings import AreaLight, Film, FloorLook, Light, Look, MaterialLook
 
 #: MAX_INSIDE of bvh.cuh.
-MAX_INSIDE = 4
+MAX_INSIDE = 8
 #: Pieces whose common faces are at most this part of lambda apart still touch.
 TOUCH = 1e-3
 #: Columns of the slots' table, as in scene.cuh.
@@ -152,7 +152,7 @@ class Scene:
             passes["normal"], passes["position"], passes["albedo"], passes["identity"])
 
     def _pieces_around(self, boundary: Boundary, eye: Array) -> Array:
-        """Return number and indices of the pieces that a point is inside of, (5,) int32."""
+        """Return number and indices of the pieces that a point is inside of, (9,) int32."""
         inside = np.zeros(1 + MAX_INSIDE, np.int32)
         root = self.device.to_host(self.tree.node_box[:1])[0]
         if not ((eye >= root[:3].min(axis=1)) & (eye <= root[3:].max(axis=1))).all():

@@ -12,6 +12,7 @@ from vfx.geometry.bodies import Body
 from vfx.geometry.build import build_solid
 from vfx.geometry.faces import all_faces
 from vfx.raytrace.bvh import build_bvh
+from vfx.raytrace.scene import MAX_INSIDE
 
 from .conftest import boundary_of, in_pieces, kept
 
@@ -79,7 +80,7 @@ def our_hits(device, boundary, origin, direction):
     tree = build_bvh(device, device.from_host(boundary.triangle),
                      fragment=device.from_host(boundary.piece))
     t, slot = tree.first_hits(device.from_host(origin), device.from_host(direction),
-                              device.from_host(np.zeros(5, np.int32)))
+                              device.from_host(np.zeros(1 + MAX_INSIDE, np.int32)))
     slot = device.to_host(slot)
     triangle = device.to_host(tree.slot_triangle).reshape(-1)[slot]
     return device.to_host(t), np.where(slot >= 0, triangle, -1)
