@@ -24,6 +24,7 @@ from vfx.pipeline.frames import format_frames, frames_text, select_frames
 from vfx.pipeline.job import Job, default_work_folder
 from vfx.pipeline.manifest import State
 from vfx.pipeline.physics import (
+    check_camera,
     check_denoising,
     check_film,
     check_floor,
@@ -264,7 +265,7 @@ def _check_inputs(work: Work, stages: Sequence[Stage], device: Device) -> None:
         work.environment()
         work.texture()
         work.images()
-        work.camera()
+        check_camera(shot, work.camera())
         check_denoising(shot)
 
 

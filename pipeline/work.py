@@ -411,7 +411,9 @@ class Work:
 
 def _hash_of_pixels(pixels: npt.NDArray[Any]) -> str:
     shape = repr((pixels.shape, pixels.dtype.str)).encode()
-    return hashlib.blake2b(shape + pixels.tobytes(), digest_size=20).hexdigest()
+    digest = hashlib.blake2b(shape, digest_size=20)
+    digest.update(np.ascontiguousarray(pixels).data)      # in place: it may be large
+    return digest.hexdigest()
 
 
 def _stamp(path: Path) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from vfx.geometry.handoff import Array
-from vfx.raytrace.exr import read_exr
+from vfx.raytrace.exr import exr_size, read_exr
 
 #: Textures that the kernels make themselves.
 PROCEDURAL = ("", "wood", "concrete")
@@ -63,13 +63,12 @@ def _read_picture(path: Path) -> Array:
 
 
 def _read_exr(path: Path) -> Array:
+    _check_size(path, *exr_size(path))
     channels, _ = read_exr(path)
     if not {"R", "G", "B"} <= channels.keys():
         raise ValueError(f"{path}: the texture has no channels R, G and B (found "
                          f"{', '.join(sorted(channels)) or 'none'}); save it as RGB")
-    image = np.stack([channels[name].astype(np.float32) for name in "RGB"], axis=-1)
-    _check_size(path, image.shape[1], image.shape[0])
-    return image
+    return np.stack([channels[name].astype(np.float32) for name in "RGB"], axis=-1)
 
 
 def _check_size(path: Path, width: int, height: int) -> None:
