@@ -7,9 +7,11 @@ Embree through embreex, single rays, on the very triangles of the boundary, with
 
 from __future__ import annotations
 
+import multiprocessing
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,12 +29,15 @@ from vfx.geometry.faces import all_faces
 from vfx.geometry.handoff import Array, Faces, FragmentsFrame, Solid
 from vfx.pipeline.cache import publish
 from vfx.pipeline.devices import open_device
+from vfx.pipeline.errors import FrameFailed
+from vfx.raytrace.boundary import moved_boundary
+from vfx.raytrace.bvh import build_bvh
 from vfx.raytrace.camera import CameraRays, View, camera_view
 from vfx.raytrace.environment import load_environment
 from vfx.raytrace.film import FilmSums, tile_chunks
 from vfx.raytrace.lights import Sky, sky_on_device
 from vfx.raytrace.render import frame_scene
-from vfx.raytrace.scene import Rays, Scene, Surroundings
+from vfx.raytrace.scene import Rays, Scene, Surroundings, triangle_group
 from vfx.raytrace.settings import Camera, Film, Finish, FloorLook, Light, Look, MaterialLook
 
 CASES = ("plate", "vase", "serpent")
@@ -85,15 +90,17 @@ def measure(request: Request, say: Callable[[str], None]) -> list[Row]:
     sky = sky_on_device(device, load_environment("studio", Path(".")))
     rows: list[Row] = []
     for case in request.cases:
-        subject = make_subject(device, case, request.elements, request.cache)
-        rows += measure_rays(device, subject, sky, say)
-        rows += measure_frames(device, subject, sky)
-        rows.append(Row(subject.name, "peak memory so far", peak_memory() / 1e9, "GB"))
+        subject = make_subject(case, request)
+        frames = measure_frames(device, subject, sky)
+        # Embree's memory is not ours.
+        memory = Row(subject.name, "peak memory so far", peak_memory() / 1e9, "GB")
+        rows += [*measure_rays(device, subject, sky, say), *frames, memory]
     return rows
 
 
-def make_subject(device: Device, case: str, elements: int | None, cache: Path) -> Subject:
+def make_subject(case: str, request: Request) -> Subject:
     """Build a case's solid, or read it from the cache, and break it into pieces."""
+    elements = request.elements
     if case == "plate":
         side = 128 if elements is None else max(2, round((elements / 8) ** 0.5))
         body = Body(material="glass", cells=(side, side, 8), spacing=0.128 / side,
@@ -107,7 +114,7 @@ def make_subject(device: Device, case: str, elements: int | None, cache: Path) -
         body = Body(material="glass", shape="voronoi", mesh="asset:serpent", anchor="base",
                     height=0.3, elements=elements or ELEMENTS["serpent"])
         camera = Camera(position=(0.25, 0.35, 0.7), target=(0.0, 0.12, 0.0))
-    solid = _cached_solid(device, case, body, cache)
+    solid = _cached_solid(case, body, request)
     name = f"{case}, {solid.n_particles} elements in {PIECES} pieces"
     return Subject(name, solid, all_faces(solid), pieces_apart(solid, PIECES), camera)
 
@@ -138,20 +145,18 @@ def measure_rays(device: Device, subject: Subject, sky: Sky,
     look = Surroundings(Light(), (), {}, Floor(False), FloorLook(), None)
     frame = timed(lambda: make_scene(device, subject, look, sky, film, view), 3)
     scene = make_scene(device, subject, look, sky, film, view)
-    triangle = device.from_host(scene.boundary.triangle)
-    piece = device.from_host(scene.boundary.piece)
-    group = 2 if subject.name.startswith("plate") else 1
-    from vfx.raytrace.bvh import build_bvh
-
-    build = timed(lambda: build_bvh(device, triangle, group, fragment=piece), REPEATS)
+    boundary = moved_boundary(device, subject.solid, subject.faces, subject.fragments)
+    triangle, group = boundary.triangle, triangle_group(subject.faces)
+    build = timed(lambda: build_bvh(device, triangle, group, fragment=boundary.piece), REPEATS)
     rays = camera_rays(device, scene, film, view)
     walk = timed(lambda: scene.first_hits(rays), REPEATS)
     n_rays = len(rays.pixel)
     hit = float((device.to_host(scene.first_hits(rays)[1]) >= 0).mean())
     say(f"{subject.name}: {len(triangle)} boundary triangles, {hit:.0%} of the rays meet one")
     rows = [Row(subject.name, "boundary triangles", len(triangle), "triangles"),
-            Row(subject.name, "boundary, tree and tables", frame.best_cpu, "CPU-s a frame")]
-    peer = embree_times(scene, rays, device)
+            Row(subject.name, "boundary, tree and tables", frame.best, "s a frame"),
+            Row(subject.name, "boundary, tree and tables, CPU", frame.best_cpu, "CPU-s a frame")]
+    peer = embree_times(device.to_host(triangle), rays, device)
     if peer is None:
         say("embreex is not installed: no peer (pip install embreex)")
         return [*rows, Row(subject.name, "tree", build.best, "s"),
@@ -185,14 +190,19 @@ def measure_frames(device: Device, subject: Subject, sky: Sky) -> list[Row]:
     for metric, film, look, has_floor, anchor, anchor_value in views:
         light = Light() if has_floor else Light(key_color=(0.0, 0.0, 0.0))
         around = Surroundings(light, (), {"glass": look}, Floor(has_floor), FloorLook(), None)
-        view = camera_view(subject.camera, film)
-        scene = make_scene(device, subject, around, sky, film, view)
-        cost = timed(lambda scene=scene, film=film, view=view:  # type: ignore[misc]
-                     trace_frame(device, scene, film, view), 3)
+        cost = _frame_cost(device, subject, around, sky, film)
         rows += [Row(subject.name, metric, cost.best, "s"),
                  less_is_better(subject.name, f"{metric}, CPU", cost.best_cpu, "CPU-s", anchor,
                                 anchor_value)]
     return rows
+
+
+def _frame_cost(device: Device, subject: Subject, around: Surroundings, sky: Sky,
+                film: Film) -> Timing:
+    """Time tracing a frame, its scene already made."""
+    view = camera_view(subject.camera, film)
+    scene = make_scene(device, subject, around, sky, film, view)
+    return timed(lambda: trace_frame(device, scene, film, view), 3)
 
 
 def make_scene(device: Device, subject: Subject, around: Surroundings, sky: Sky, film: Film,
@@ -219,7 +229,7 @@ def trace_frame(device: Device, scene: Scene, film: Film, view: View) -> None:
     device.synchronize()
 
 
-def embree_times(scene: Scene, rays: Rays,
+def embree_times(triangle: Array, rays: Rays,
                  device: Device) -> tuple[Timing, Timing, Array] | None:
     """Return what building and tracing cost embreex, and its distances; None without it."""
     try:
@@ -227,7 +237,6 @@ def embree_times(scene: Scene, rays: Rays,
         from embreex.rtcore_scene import EmbreeScene
     except ImportError:
         return None
-    triangle = np.ascontiguousarray(scene.boundary.triangle)
     origin, direction = device.to_host(rays.origin), device.to_host(rays.direction)
 
     def build() -> Any:
@@ -258,19 +267,28 @@ def timed(work: Callable[[], Any], repeats: int) -> Timing:
     return timing
 
 
-def _cached_solid(device: Device, case: str, body: Body, cache: Path) -> Solid:
-    """Return the solid of a case; the large ones are kept, for they take a minute to make."""
-    if case == "plate":
-        return build_solid(device, [body]).solid
-    path = cache / f"render_{case}_{body.elements}.npz"
-    if path.is_file():
-        with np.load(path) as stored:
-            arrays: dict[str, Array] = {name: stored[name] for name in stored.files}
-        return Solid.from_arrays(arrays)
-    solid = build_solid(device, [body]).solid
-    path.parent.mkdir(parents=True, exist_ok=True)
+def _cached_solid(case: str, body: Body, request: Request) -> Solid:
+    """Return the solid of a case, kept from an earlier run or made now.
+
+    It is made in a process of its own, so that its memory does not count as the renderer's.
+    """
+    path = request.cache / f"render_{case}_{body.elements or body.cells[0]}.npz"
+    if not path.is_file():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+                pool.submit(_make_solid, body, path, request.device, request.threads).result()
+        except BrokenProcessPool:
+            raise FrameFailed(f"{case}: the process that made its elements was ended, most likely "
+                              "for want of memory; measure less with --elements") from None
+    with np.load(path) as stored:
+        arrays: dict[str, Array] = {name: stored[name] for name in stored.files}
+    return Solid.from_arrays(arrays)
+
+
+def _make_solid(body: Body, path: Path, device: str, threads: int | None) -> None:
+    solid = build_solid(open_device(device, threads), [body]).solid
     publish(path, lambda temporary: _write(temporary, solid))
-    return solid
 
 
 def _write(path: Path, solid: Solid) -> None:

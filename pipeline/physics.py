@@ -7,13 +7,22 @@ import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from vfx.device.memory import main_memory
 from vfx.pipeline.errors import MissingInput, ShotError, StorageError
 from vfx.pipeline.quantities import as_size
 from vfx.pipeline.shot import Shot
+from vfx.pipeline.stage_render import no_uv, surface_textures
 from vfx.sim.extent import is_empty, nothing_there
 from vfx.sim.plan import Plan, make_plan
+
+if TYPE_CHECKING:
+    from vfx.geometry.bodies import Body
+    from vfx.geometry.elements import Surface
+    from vfx.raytrace.camera_path import CameraPath
 
 _FLOOR_SLACK = 1e-3          # of a cube's edge: so deep in the floor still counts as touching
 _SOLID_BYTES = 80            # of a particle in geometry/solid.npz, its three edges included
@@ -53,6 +62,45 @@ def check_meshes(shot: Shot) -> None:
                                "shot") from None
         except ValueError as error:
             raise ShotError(f"{where} {error}") from error
+
+
+def check_uv(shot: Shot) -> None:
+    """Refuse a texture on a body that will have no uv."""
+    for i, body in enumerate(shot.bodies):
+        if body.material not in surface_textures(shot):
+            continue
+        surface = _surface(body)
+        if body.shape == "grid" or (surface is not None and not surface.uv.any()):
+            raise no_uv(shot, i)
+
+
+def _surface(body: Body) -> Surface | None:
+    """Return the surface of a body, None where its mesh is no good, as check_meshes will tell."""
+    from vfx.geometry.sources import surface_of
+
+    try:
+        return surface_of(body)[0]
+    except (OSError, ValueError):
+        return None
+
+
+def check_camera(shot: Shot, camera: CameraPath) -> None:
+    """Refuse a camera that begins inside of something opaque; pieces may hit it later."""
+    from vfx.geometry.grid import body_orientation
+    from vfx.geometry.sources import encloses
+    from vfx.raytrace.materials import material_look
+
+    position = camera(shot.first_frame).position
+    for body in shot.bodies:
+        if material_look(shot.looks[body.material]).surface.kind == "glass":
+            continue
+        surface = _surface(body)
+        local = body_orientation(body).T @ np.subtract(position, body.center)
+        if surface is not None and encloses(surface, local):
+            raise ShotError(
+                f"{shot.path}: camera.position: found {[round(x, 6) for x in position]} at frame "
+                f"{shot.first_frame}, which is inside body '{body.name}', of which nothing would "
+                "be seen but its dark inside; move the camera, or make the surface glass")
 
 
 def check_floor(shot: Shot) -> None:

@@ -12,11 +12,13 @@ from vfx.pipeline.errors import MissingInput, PipelineError
 from vfx.pipeline.frames import format_frames
 from vfx.pipeline.manifest import State
 from vfx.pipeline.physics import (
+    check_camera,
     check_film,
     check_floor,
     check_folder,
     check_meshes,
     check_physics,
+    check_uv,
     disk_needs,
     estimate_time,
     host_memory,
@@ -125,7 +127,8 @@ def check_report(work: Work) -> tuple[list[str], list[PipelineError]]:
     to_come = sum(disk_needs(shot, stage.name, n) for stage, n in missing.items() if n)
     lines.append(f"disk        about {as_size(needed)} in {work.folder}")
     for check in (lambda: check_floor(shot), lambda: check_film(shot, host_memory()),
-                  work.environment, work.texture, work.densities,
+                  work.environment, work.texture, work.images, work.densities,
+                  lambda: check_uv(shot), lambda: check_camera(shot, work.camera()),
                   lambda: check_folder(work.folder, to_come)):
         try:
             check()

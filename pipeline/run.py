@@ -24,6 +24,7 @@ from vfx.pipeline.frames import format_frames, frames_text, select_frames
 from vfx.pipeline.job import Job, default_work_folder
 from vfx.pipeline.manifest import State
 from vfx.pipeline.physics import (
+    check_camera,
     check_denoising,
     check_film,
     check_floor,
@@ -31,6 +32,7 @@ from vfx.pipeline.physics import (
     check_geometry,
     check_meshes,
     check_physics,
+    check_uv,
     disk_needs,
     host_memory,
 )
@@ -250,6 +252,7 @@ def _check_inputs(work: Work, stages: Sequence[Stage], device: Device) -> None:
     names = {stage.name for stage in stages}
     if names & {"geometry", "sim", "align"}:
         check_meshes(shot)
+        check_uv(shot)
     if "geometry" in names:
         check_geometry(shot, host_memory())
     if "sim" in names:
@@ -261,7 +264,8 @@ def _check_inputs(work: Work, stages: Sequence[Stage], device: Device) -> None:
         check_film(shot, device.memory()[0])
         work.environment()
         work.texture()
-        work.camera()
+        work.images()
+        check_camera(shot, work.camera())
         check_denoising(shot)
 
 

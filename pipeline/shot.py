@@ -293,9 +293,18 @@ def _read_look(
     for side, values in given.items():
         if read_section(Finish, values, f"{where}.{side}", complaints) is None:
             return Look()
+    if given["fracture"].get("texture"):
+        complaints.add(f"{where}.fracture.texture",
+                       f"found {given['fracture']['texture']!r}, but broken faces have no uv; "
+                       "texture the surface, and give them an albedo")
     finishes = [read_section(Finish, values, where, complaints)
                 for values in finish_tables(given["surface"], given["fracture"])]
-    return MaterialLook(*(finish or Finish() for finish in finishes))
+    look = MaterialLook(*(finish or Finish() for finish in finishes))
+    if look.surface.texture and look.surface.kind == "glass":
+        complaints.add(f"{where}.surface.texture",
+                       f"found {look.surface.texture!r}, but glass has no albedo to be coloured; "
+                       "remove it, or take another kind")
+    return look
 
 
 def _read_span(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vfx.pipeline.cache import publish
-from vfx.pipeline.errors import DamagedFile, PipelineError
+from vfx.pipeline.errors import DamagedFile, PipelineError, ShotError
 
 if TYPE_CHECKING:
     from vfx.geometry.handoff import Faces, FragmentsFrame, Solid
@@ -34,6 +34,7 @@ def render_frames(job: Job) -> None:
         return
     solid = Solid.from_arrays(job.read("geometry", job.shot.first_frame))
     faces = all_faces(solid)
+    check_solid_uv(job.shot, solid, faces)
     failures: dict[int, str] = {}
     for frame in job.each_frame(frames):
         share = 1.0 / len(frames)
@@ -77,6 +78,42 @@ def with_near_frames(shot: Shot, frames: list[int]) -> list[int]:
     return sorted({*frames, *(near for frame in frames for near in near_frames(shot, frame))})
 
 
+def surface_textures(shot: Shot) -> dict[str, str]:
+    """Return the images that the bodies' materials lay on their surfaces, by material."""
+    from vfx.raytrace.materials import material_look
+
+    used = dict.fromkeys(body.material for body in shot.bodies)
+    textures = {name: material_look(shot.looks[name]).surface.texture for name in used}
+    return {name: texture for name, texture in textures.items() if texture}
+
+
+def check_solid_uv(shot: Shot, solid: Solid, faces: Faces) -> None:
+    """Refuse a texture on a body whose faces know no place in it."""
+    import numpy as np
+
+    textures = surface_textures(shot)
+    if not textures:
+        return
+    owner = np.repeat(solid.body[faces.side[faces.n_inner:, 0]],
+                      np.diff(faces.start[faces.n_inner:]))
+    dressed = np.bincount(owner, faces.uv.any(axis=1), minlength=len(shot.bodies)) > 0
+    for i, body in enumerate(shot.bodies):
+        if body.material in textures and not dressed[i]:
+            raise no_uv(shot, i)
+
+
+def no_uv(shot: Shot, i: int) -> ShotError:
+    """Return what is to be said of a textured body without uv."""
+    body = shot.bodies[i]
+    reason = f"its mesh {body.mesh} has none; unwrap it in the program that made it"
+    if body.shape == "grid":
+        reason = "it is made of cubes; take the shape voronoi or tet-shell"
+    return ShotError(
+        f"{shot.path}: materials.{body.material}.surface.texture: found "
+        f"{surface_textures(shot)[body.material]!r}, but body '{body.name}' has no uv to lay it "
+        f"by: {reason}, or remove the texture")
+
+
 def matte_name(shot: Shot, frame: int) -> str | None:
     """Return the file name of a frame's Cryptomattes, None where it has none."""
     return f"{shot.name}_crypto.{frame:04d}.exr" if "cryptomatte" in shot.film.passes else None
@@ -98,7 +135,8 @@ def _render(
     picture = render_picture(
         job.device, solid, _fragments(job, frame), path, shot.light, shot.looks, shot.floor,
         shot.floor_look, shot.film, job.work.environment(), progress=report, faces=faces,
-        area_lights=shot.area_lights, texture=job.work.texture(), near=_near(job, frame))
+        area_lights=shot.area_lights, texture=job.work.texture(), images=job.work.images(),
+        near=_near(job, frame))
     header: dict[str, Any] = frame_header(path(frame), shot.film, shot.fps, frame)
     header[CONFIG_HASH] = job.work.fingerprint(job.stage, frame)
     header["vfx/shot"] = shot.name

@@ -60,7 +60,7 @@ STAGES = (
           gives="fragments", file_name="frame.{frame:04d}.npz"),
     Stage("render", 4, render_frames,
           takes=("solid", "fragments", "fragments beside", "shot.picture", "camera file",
-                 "environment", "floor texture"),
+                 "environment", "floor texture", "surface textures"),
           gives="picture", file_name="{shot}.{frame:04d}.exr", recognise=read_config_hash,
           beside=matte_name),
 )

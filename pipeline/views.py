@@ -20,7 +20,7 @@ from vfx.pipeline.errors import MissingInput, ShotError
 from vfx.pipeline.manifest import State
 from vfx.pipeline.pass_colors import pass_pixels, ramp
 from vfx.pipeline.preview import Pixels, display_pixels
-from vfx.pipeline.stage_render import near_frames
+from vfx.pipeline.stage_render import check_solid_uv, near_frames
 from vfx.pipeline.stages import STAGE
 from vfx.pipeline.work import Work
 
@@ -75,6 +75,7 @@ def make_view(work: Work, device: Device, request: ViewRequest,
             near = Neighbors(None, _pieces(work, following),
                              shot.steps_per_frame * shot.solver.timestep)
     faces = all_faces(solid)
+    check_solid_uv(shot, solid, faces)
     shown, legend, looks = solid, None, dict(shot.looks)
     if request.colored_by != "look":
         shown, looks, legend = _colored(work, solid, now, request.colored_by)
@@ -86,7 +87,7 @@ def make_view(work: Work, device: Device, request: ViewRequest,
     picture = render_picture(
         device, shown, now, camera if request.show != "shot" else camera_at, shot.light, looks,
         floor, shot.floor_look, film, work.environment(), faces=faces,
-        area_lights=shot.area_lights, texture=work.texture(), near=near)
+        area_lights=shot.area_lights, texture=work.texture(), images=work.images(), near=near)
     pixels = pass_pixels(request.layer, {**picture.channels, **picture.matte_channels},
                          film.color_space)
     return _labelled(pixels, legend) if legend is not None else pixels

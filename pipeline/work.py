@@ -23,7 +23,7 @@ from vfx.pipeline.density import load_density
 from vfx.pipeline.errors import DamagedFile, MissingInput, ShotError
 from vfx.pipeline.manifest import Entry, Manifest, State, read_manifest, update_manifest
 from vfx.pipeline.shot import Shot, check_view, is_plain_word
-from vfx.pipeline.stage_render import near_frames
+from vfx.pipeline.stage_render import near_frames, surface_textures
 from vfx.pipeline.stages import STAGE, STAGES, Stage, shot_section
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ class Work:
         self._environment: npt.NDArray[np.float32] | None = None
         self._camera: CameraPath | None = None
         self._texture: npt.NDArray[np.float32] | None = None
+        self._images: dict[str, npt.NDArray[np.float32]] | None = None
         self._densities: dict[str, npt.NDArray[np.float32]] | None = None
 
     def folder_of(self, stage: Stage) -> Path:
@@ -234,6 +235,23 @@ class Work:
                                 f"{error}") from None
         return self._texture
 
+    def images(self) -> dict[str, npt.NDArray[np.float32]]:
+        """Return the images (h, w, 3) that surfaces name, by that name; raise ShotError."""
+        from vfx.raytrace.texture import load_image
+
+        if self._images is None:
+            found: dict[str, npt.NDArray[np.float32]] = {}
+            for material, name in surface_textures(self.shot).items():
+                if name in found:
+                    continue
+                try:
+                    found[name] = load_image(name, self.shot.folder)
+                except (OSError, ValueError) as error:
+                    raise ShotError(f"{self.shot.path}: materials.{material}.surface.texture: "
+                                    f"found {name!r}; {error}") from None
+            self._images = found
+        return self._images
+
     def densities(self) -> dict[str, npt.NDArray[np.float32]]:
         """Return the pictures that [[weakening]] names, (h, w) from 0 to 1; raise ShotError."""
         if self._densities is None:
@@ -258,6 +276,8 @@ class Work:
             return self._environment_hash
         if name == "floor texture":
             return self._texture_hash
+        if name == "surface textures":
+            return self._images_hash
         if name == "camera file":
             return self._camera_hash
         if name == "fragments beside":
@@ -363,6 +383,13 @@ class Work:
         return "" if pixels is None else _hash_of_pixels(pixels)
 
     @functools.cached_property
+    def _images_hash(self) -> list[str] | None:
+        try:
+            return [_hash_of_pixels(pixels) for pixels in self.images().values()]
+        except ShotError:
+            return None
+
+    @functools.cached_property
     def _densities_hash(self) -> list[str] | None:
         try:
             pictures = self.densities()
@@ -384,7 +411,9 @@ class Work:
 
 def _hash_of_pixels(pixels: npt.NDArray[Any]) -> str:
     shape = repr((pixels.shape, pixels.dtype.str)).encode()
-    return hashlib.blake2b(shape + pixels.tobytes(), digest_size=20).hexdigest()
+    digest = hashlib.blake2b(shape, digest_size=20)
+    digest.update(np.ascontiguousarray(pixels).data)      # in place: it may be large
+    return digest.hexdigest()
 
 
 def _stamp(path: Path) -> tuple[int, ...]:

@@ -8,10 +8,15 @@ element that owns it. What is left is moved by the fragments' transforms.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from vfx.device import Device
 from vfx.geometry.handoff import Array, Faces, FragmentsFrame, Solid
+
+#: The tree numbers slots and floats of triangles by 32 bits.
+MAX_TRIANGLES = 1 << 27
 
 
 @dataclass(frozen=True)
@@ -29,19 +34,23 @@ class Selection:
 
 @dataclass(frozen=True)
 class Boundary:
-    """Triangles of the moved boundary, relative to ``origin``; a face is a fan of them."""
+    """Triangles of the moved boundary, relative to ``origin``; a face is a fan of them.
+
+    All but the origin is on the device: first t triangles, then the f faces they belong to.
+    """
 
     origin: Array         # (3,) float64 [m]: the world position of the triangles' zero
-    triangle: Array       # (t, 3, 3) float32 [m]: anticlockwise seen from outside
-    fragment: Array       # (t,) int32: id of the fragment
-    piece: Array          # (t,) int32: index of the fragment within its frame
-    element: Array        # (t,) int32: element that the triangle bounds
-    body: Array           # (t,) int32
-    is_fracture: Array    # (t,) bool
-    partner: Array        # (t,) int32: the same triangle seen from the other fragment, or -1
-    shading: Array        # (t,) int32: row of the corner values of the surface, or -1 where flat
-    corner_normal: Array  # (s, 3, 3) float32: shading normals at rest
-    corner_uv: Array      # (s, 3, 2) float32
+    triangle: Any         # (t, 3, 3) float32 [m]: anticlockwise seen from outside
+    piece: Any            # (t,) int32: index of the fragment within its frame
+    face: Any             # (t,) int32
+    first: Any            # (f,) int32: its first triangle
+    owner: Any            # (f,) int32: the element it bounds
+    twin: Any             # (f,) int32: the face seen from the other fragment; -1 on the surface
+    dress: Any            # (f,) int32: its first corner in normals and uv of the surface, or -1
+
+    def rows(self) -> tuple[Any, ...]:
+        """Return all but the triangles themselves, as slot_tags of scene.cu takes it."""
+        return self.face, self.piece, self.first, self.owner, self.twin, self.dress
 
 
 def boundary_faces(faces: Faces, fragment: Array) -> Selection:
@@ -61,7 +70,8 @@ def boundary_faces(faces: Faces, fragment: Array) -> Selection:
         is_fracture=np.concatenate([inner[front], inner[back]]))
 
 
-def moved_boundary(solid: Solid, faces: Faces, fragments: FragmentsFrame) -> Boundary:
+def moved_boundary(device: Device, solid: Solid, faces: Faces,
+                   fragments: FragmentsFrame) -> Boundary:
     """Return the boundary of every fragment at its place, as triangles.
 
     Raises ValueError where the fragments do not belong to the solid or are nowhere.
@@ -73,85 +83,57 @@ def moved_boundary(solid: Solid, faces: Faces, fragments: FragmentsFrame) -> Bou
         raise ValueError(f"frame {fragments.frame}: a fragment's transform is not finite; "
                          "simulate and align that frame again")
     chosen = boundary_faces(faces, fragments.fragment)
-    piece = np.searchsorted(fragments.id, fragments.fragment[chosen.owner])
-
-    fan, index = fans(faces, chosen)
-
-    # Move the corners in double precision, then make them small numbers around one origin: about
-    # the middle is good enough, so a few corners tell it.
-    world = moved_corners(faces.vertex[faces.corner[index]], fragments.rotation[piece[fan]],
-                          fragments.translation[piece[fan]])
-    origin = np.zeros(3)
-    if len(world):
-        some = world[::64, 0]
-        origin = 0.5 * (some.min(axis=0) + some.max(axis=0))
-    owner = chosen.owner[fan]
-    shading, corner_normal, corner_uv = _corner_values(faces, chosen, fan, index)
-    return Boundary(
-        origin=origin,
-        triangle=(world - origin).astype(np.float32),
-        fragment=fragments.fragment[owner],
-        piece=piece[fan].astype(np.int32),
-        element=owner,
-        body=solid.body[owner],
-        is_fracture=chosen.is_fracture[fan],
-        partner=_partners(chosen, fan),
-        shading=shading, corner_normal=corner_normal, corner_uv=corner_uv)
-
-
-def fans(faces: Faces, chosen: Selection) -> tuple[Array, Array]:
-    """Return for each triangle its chosen face (t,), and its corners (t, 3) in ``faces.corner``."""
+    piece = np.searchsorted(fragments.id, fragments.fragment).astype(np.int32)[chosen.owner]
     start = faces.start[chosen.face]
-    n_triangles = faces.start[chosen.face + 1] - start - 2
-    fan = np.repeat(np.arange(len(start)), n_triangles)
-    number = np.arange(len(fan)) - (np.cumsum(n_triangles) - n_triangles)[fan]
-    second, third = start[fan] + number + 1, start[fan] + number + 2
-    turned = chosen.reverse[fan]
-    index = np.stack([start[fan], np.where(turned, third, second),
-                      np.where(turned, second, third)], axis=1)
-    return fan, index
+    count = (faces.start[chosen.face + 1] - start).astype(np.int32)
+    first = np.cumsum(count - 2, dtype=np.int64) - (count - 2)
+    n_triangles = int(first[-1] + count[-1] - 2) if len(first) else 0
+    if n_triangles > MAX_TRIANGLES:
+        raise ValueError(f"frame {fragments.frame}: {n_triangles} triangles are to be seen, but "
+                         f"at most {MAX_TRIANGLES} are traced; take fewer elements")
+    dress = np.where(chosen.is_fracture, -1, start - faces.start[faces.n_inner])
+
+    xp = device.xp
+    origin = _about_the_middle(faces, fragments, start, piece)
+    on_device = [device.from_host(np.ascontiguousarray(array)) for array in (
+        start, count, first.astype(np.int32), piece, chosen.reverse.astype(np.int32))]
+    triangle = xp.empty((n_triangles, 3, 3), xp.float32)
+    triangle_piece = xp.empty(n_triangles, xp.int32)
+    triangle_face = xp.empty(n_triangles, xp.int32)
+    if n_triangles:
+        device.module("raytrace/boundary.cu").fan_faces(
+            len(start), device.from_host(origin), *on_device, device.from_host(faces.corner),
+            device.from_host(faces.vertex), device.from_host(fragments.rotation),
+            device.from_host(fragments.translation), triangle, triangle_piece, triangle_face)
+    return Boundary(
+        origin=origin, triangle=triangle, piece=triangle_piece, face=triangle_face,
+        first=on_device[2], owner=device.from_host(chosen.owner),
+        twin=device.from_host(_twins(chosen)), dress=device.from_host(dress.astype(np.int32)))
 
 
-def _partners(chosen: Selection, fan: Array) -> Array:
-    """Return for each triangle its copy on the other fragment (t,) int32, or -1.
+def _about_the_middle(faces: Faces, fragments: FragmentsFrame, start: Array,
+                      piece: Array) -> Array:
+    """Return a point (3,) float64 [m] around which all corners have small numbers.
 
-    Copies follow in the order of their originals, with the same number of triangles each.
+    The middle of a few of them is good enough.
     """
-    back = np.flatnonzero(chosen.reverse[fan])
-    front = np.flatnonzero((chosen.is_fracture & ~chosen.reverse)[fan])
-    partner = np.full(len(fan), -1, np.int32)
-    partner[front] = back
-    partner[back] = front
-    return partner
+    if not len(start):
+        return np.zeros(3)
+    some = slice(None, None, 64)
+    corner = faces.vertex[faces.corner[start[some]]]
+    world = (np.einsum("kij,kj->ki", fragments.rotation[piece[some]], corner)
+             + fragments.translation[piece[some]])
+    return np.asarray(0.5 * (world.min(axis=0) + world.max(axis=0)))
 
 
-def _corner_values(faces: Faces, chosen: Selection, fan: Array,
-                   index: Array) -> tuple[Array, Array, Array]:
-    """Return row (t,), normals (s, 3, 3) and uv (s, 3, 2) of triangles on the mesh's surface.
+def _twins(chosen: Selection) -> Array:
+    """Return for each face its copy on the other fragment (f,) int32, or -1.
 
-    The row is -1 on fracture faces and where the mesh gave neither normals nor uv.
+    Copies follow in the order of their originals.
     """
-    shading = np.full(len(fan), -1, np.int32)
-    first = faces.start[faces.n_inner]
-    if not (faces.normal.any() or faces.uv.any()):
-        return shading, np.zeros((0, 3, 3), np.float32), np.zeros((0, 3, 2), np.float32)
-    outside = np.flatnonzero(~chosen.is_fracture[fan])
-    corner = index[outside] - first
-    normal, uv = faces.normal[corner], faces.uv[corner]
-    curved = (normal != 0.0).any(axis=(1, 2)) | (uv != 0.0).any(axis=(1, 2))
-    shading[outside[curved]] = np.arange(int(curved.sum()), dtype=np.int32)
-    return shading, np.ascontiguousarray(normal[curved]), np.ascontiguousarray(uv[curved])
-
-
-def moved_corners(corner: Array, rotation: Array, translation: Array) -> Array:
-    """Return rotation (t, 3, 3) @ corner (t, 3, 3) + translation (t, 3).
-
-    Written out: a matrix product may round the same corner differently in two faces, and
-    faces must meet exactly.
-    """
-    moved = np.empty_like(corner)
-    for axis in range(3):
-        row = rotation[:, axis, :, None]
-        moved[..., axis] = (row[:, 0] * corner[..., 0] + row[:, 1] * corner[..., 1]
-                            + row[:, 2] * corner[..., 2] + translation[:, axis, None])
-    return moved
+    back = np.flatnonzero(chosen.reverse)
+    front = np.flatnonzero(chosen.is_fracture & ~chosen.reverse)
+    twin = np.full(len(chosen.face), -1, np.int32)
+    twin[front] = back
+    twin[back] = front
+    return twin

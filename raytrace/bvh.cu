@@ -308,7 +308,7 @@ KERNEL void trace_closest(
     FOR_EACH_GROUP(i, n, 64) {
         const Bvh bvh = {node_box, node_child, packet, slot_fragment};
         const Ray ray = {load_vec3(origin, i), load_vec3(direction, i), 0.0f, t_max[i]};
-        const Inside anywhere = {-1, {0, 0, 0, 0}};
+        const Inside anywhere = {-1, {0}};
         const Hit hit = closest_hit(bvh, ray, anywhere);
         t[i] = hit.t;
         triangle[i] = hit.slot < 0 ? -1 : slot_triangle[hit.slot];
@@ -328,7 +328,7 @@ KERNEL void trace_any(
     FOR_EACH_GROUP(i, n, 64) {
         const Bvh bvh = {node_box, node_child, packet, slot_fragment};
         const Ray ray = {load_vec3(origin, i), load_vec3(direction, i), 0.0f, t_max[i]};
-        const Inside anywhere = {-1, {0, 0, 0, 0}};
+        const Inside anywhere = {-1, {0}};
         blocked[i] = any_hit(bvh, ray, anywhere);
     }
 }
@@ -362,7 +362,7 @@ KERNEL void first_hits(
             lane_store(slot + first, slot_best);
             continue;
         }
-        const Inside start = {inside[0], {inside[1], inside[2], inside[3], inside[4]}};
+        const Inside start = load_inside(inside);
         for (int64 k = first; k < first + LANES; ++k) {
             const Ray ray = {load_vec3(origin, k), load_vec3(direction, k), 0.0f, INFINITY_F};
             const Hit hit = closest_hit(bvh, ray, start);

@@ -17,8 +17,8 @@
 // Seven siblings a level wait; bvh.py refuses trees deeper than STACK_ENTRIES / 7.
 #define STACK_ENTRIES 160
 
-// Fragments that a ray can be inside of at once.
-#define MAX_INSIDE 4
+// Fragments that a ray knows it is inside of.
+#define MAX_INSIDE 8
 
 struct Bvh {
     const float *node_box;      // (m, 6, 8)
@@ -40,10 +40,24 @@ DEVICE bool is_inside(const Inside &inside, int fragment)
     return found;
 }
 
-// Enter a fragment. One too many is not entered, and so is not left either.
+// Enter a fragment. If there are too many, the one entered first is forgotten, and its end not met;
+// the new one must be known, or its face would be met again and again.
 DEVICE void enter_fragment(Inside &inside, int fragment)
 {
-    if (inside.count < MAX_INSIDE) inside.fragment[inside.count++] = fragment;
+    if (inside.count == MAX_INSIDE) {
+        for (int k = 1; k < MAX_INSIDE; ++k) inside.fragment[k - 1] = inside.fragment[k];
+        --inside.count;
+    }
+    inside.fragment[inside.count++] = fragment;
+}
+
+// The fragments of a list: their number, then MAX_INSIDE of them.
+DEVICE Inside load_inside(const int *list)
+{
+    Inside inside;
+    inside.count = list[0];
+    for (int k = 0; k < MAX_INSIDE; ++k) inside.fragment[k] = list[1 + k];
+    return inside;
 }
 
 DEVICE void leave_fragment(Inside &inside, int fragment)

@@ -63,7 +63,7 @@ class Bvh:
         """Return distance (n,) and slot (n,) of the first surface that each ray crosses.
 
         A slot is 8 * packet + lane, -1 for a miss. Rays (n, 3) float32, n a multiple of 8, are
-        fastest where eight in a row run side by side. ``inside`` (5,) int32 holds the number of
+        fastest where eight in a row run side by side. ``inside`` (9,) int32 holds the number of
         fragments that all of them start in, and which.
         """
         xp = self.device.xp
@@ -92,8 +92,7 @@ def build_bvh(device: Device, triangle: Any, group: int = 1, *, fragment: Any = 
     if fragment is None:
         fragment = device.xp.zeros(n_triangles, device.xp.int32)
     for pairing in (nearest_by_area, nearest_by_order):
-        binary = _cluster(device, triangle, group, pairing)
-        tree = _fold(device, binary, triangle, group, fragment)
+        tree = _fold(device, _cluster(device, triangle, group, pairing), triangle, group, fragment)
         if tree.n_levels <= MAX_LEVELS:
             return tree
     raise ValueError(f"{n_triangles} triangles are more than the tree's stack of "
@@ -143,11 +142,12 @@ def _cluster(device: Device, triangle: Any, group: int, pairing: Pairing) -> _Bi
     primitive = xp.empty(n, xp.int32)
     node_box = xp.empty((2 * n - 1, 6), xp.float32)
     kernels.sorted_leaves(n, index_bits, key, box, primitive, node_box)
+    del key, box
 
     node_child = xp.full((2 * n - 1, 2), -1, xp.int32)
     node_count = xp.ones(2 * n - 1, xp.int32)
     cluster = xp.arange(n, dtype=xp.int32)
-    cluster_box = node_box[:n].copy()
+    cluster_box = node_box[:n]
     n_nodes = n
     while len(cluster) > 1:
         count = len(cluster)
@@ -157,6 +157,7 @@ def _cluster(device: Device, triangle: Any, group: int, pairing: Pairing) -> _Bi
         kernels.mark_merges(count, nearest, stays, merges)
         stays_sum = xp.cumsum(stays, dtype=xp.int32)
         merges_sum = xp.cumsum(merges, dtype=xp.int32)
+        del stays, merges
         next_cluster = xp.empty(int(stays_sum[-1]), xp.int32)
         next_box = xp.empty((len(next_cluster), 6), xp.float32)
         kernels.merge_clusters(
@@ -199,12 +200,14 @@ def _fold(device: Device, binary: _BinaryTree, triangle: Any, group: int,
         n_packets += len(leaf)
         frontier = next_frontier
 
+    # The largest trees fill the memory: keep no more of the binary one than the packets need.
+    below, primitive = binary.child, binary.primitive
+    del binary
     packet = xp.empty((n_packets, 9, LANES), xp.float32)
     slot_triangle = xp.empty((n_packets, LANES), xp.int32)
     slot_fragment = xp.empty((n_packets, LANES), xp.int32)
-    kernels.fill_packets(n_packets, group, xp.concatenate(leaves), binary.child,
-                         binary.primitive, triangle, fragment, packet, slot_triangle,
-                         slot_fragment)
+    kernels.fill_packets(n_packets, group, xp.concatenate(leaves), below, primitive, triangle,
+                         fragment, packet, slot_triangle, slot_fragment)
     return Bvh(device, xp.concatenate(boxes), xp.concatenate(children), packet, slot_triangle,
                slot_fragment, len(boxes))
 

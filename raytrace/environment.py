@@ -8,6 +8,7 @@ Rec. 709 radiance. Built-in environments live in the package ``vfx.envmaps``.
 from __future__ import annotations
 
 import importlib.resources
+import itertools
 import math
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import numpy as np
 
 from vfx.device import Device
 from vfx.geometry.handoff import Array
-from vfx.raytrace.exr import read_exr
+from vfx.raytrace.exr import exr_size, read_exr
 from vfx.raytrace.radiance_hdr import read_radiance_hdr
 
 #: Pixels of the largest image taken: 16384 x 8192.
@@ -64,27 +65,37 @@ def _read(path: Path) -> Array:
     if suffix != ".exr":
         raise ValueError(f"{path}: an environment must be an .exr or .hdr file, not "
                          f"{suffix or 'without an ending'}; convert it to OpenEXR")
+    _check_size(path, *exr_size(path))
     channels, _ = read_exr(path)
     missing = [name for name in "RGB" if name not in channels]
     if missing:
         raise ValueError(f"{path}: the environment has no channel {', '.join(missing)} (found "
                          f"{', '.join(sorted(channels)) or 'none'}); save it as RGB")
-    return np.stack([channels[name].astype(np.float32) for name in "RGB"], axis=-1)
+    # One channel goes as the next is copied: a large image should not be in memory twice.
+    image = np.empty((*channels["R"].shape, 3), np.float32)
+    for k, name in enumerate("RGB"):
+        image[..., k] = channels.pop(name)
+    return image
 
 
-def _checked(path: Path, image: Array) -> Array:
-    """Return ``image`` if it can light a scene."""
-    height, width = image.shape[:2]
+def _check_size(path: Path, width: int, height: int) -> None:
     if height < 2 or width < 2:
         raise ValueError(f"{path}: the environment has {width} x {height} pixels; at least "
                          "2 x 2 are needed for an image of all directions")
     if height * width > MAX_PIXELS:
         raise ValueError(f"{path}: the environment has {width} x {height} pixels; at most "
                          "16384 x 8192 are taken, so make it smaller")
-    for fault, where in (("a value that is not a number", np.isnan(image)),
-                         ("an infinite value", np.isinf(image)),
-                         ("a negative value", image < 0.0)):
-        if where.any():
+
+
+def _checked(path: Path, image: Array) -> Array:
+    """Return ``image`` if it can light a scene."""
+    _check_size(path, image.shape[1], image.shape[0])
+    # Not a number fails either comparison; only where one fails, look for the place.
+    is_light = image.min() >= 0.0 and image.max() < np.inf
+    for fault, is_fault in (("a value that is not a number", np.isnan),
+                            ("an infinite value", np.isinf),
+                            ("a negative value", lambda values: values < 0.0)):
+        if not is_light and (where := is_fault(image)).any():
             row, column = np.argwhere(where.any(axis=-1))[0]
             raise ValueError(f"{path}: the environment has {fault} in {int(where.any(-1).sum())} "
                              f"pixel(s), the first at column {column}, row {row}; repair it, "
@@ -137,10 +148,11 @@ def blur_level_of(shininess: float) -> float:
 
 def averaged(image: Array, height: int, width: int) -> Array:
     """Return ``image`` averaged down to (height, width, 3), or as it is where it is smaller."""
-    for axis, wanted in ((0, height), (1, width)):
-        size = image.shape[axis]
-        if size > wanted:
-            edge = np.arange(wanted + 1) * size // wanted
-            shape = [-1 if a == axis else 1 for a in range(3)]
-            image = np.add.reduceat(image, edge[:-1], axis=axis) / np.diff(edge).reshape(shape)
+    if len(image) > height:
+        edge = np.arange(height + 1) * len(image) // height
+        image = np.stack([image[first:last].mean(axis=0)
+                          for first, last in itertools.pairwise(edge)])
+    if image.shape[1] > width:
+        edge = np.arange(width + 1) * image.shape[1] // width
+        image = np.add.reduceat(image, edge[:-1], axis=1) / np.diff(edge)[:, None]
     return np.ascontiguousarray(image, np.float32)

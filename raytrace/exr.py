@@ -48,6 +48,20 @@ def _stored(name: str, channel: Array) -> Array:
     return np.ascontiguousarray(channel, np.float32)
 
 
+def exr_size(path: Path) -> tuple[int, int]:
+    """Return width and height of the pixels that a file's header speaks of, reading no pixels.
+
+    Raises ValueError where there is no such header.
+    """
+    try:
+        with _silent(), OpenEXR.File(str(path), header_only=True) as file:
+            low, high = (np.asarray(corner, np.int64) for corner in file.header()["dataWindow"])
+    except Exception as error:  # as in read_exr
+        raise _unreadable(path, error) from None
+    width, height = (int(size) for size in high - low + 1)
+    return width, height
+
+
 def read_exr(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
     """Read every pixel of a single-part file: (name -> (h, w) array, header).
 
@@ -62,10 +76,14 @@ def read_exr(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
                         for name, channel in file.channels().items()}
             header = dict(file.header())
     except Exception as error:  # the library raises many kinds, RuntimeError above all
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise ValueError(f"{path}: the image cannot be read whole, it is truncated, damaged or "
-                         f"no OpenEXR file ({reason}); make or copy it again") from None
+        raise _unreadable(path, error) from None
     return channels, header
+
+
+def _unreadable(path: Path, error: Exception) -> ValueError:
+    reason = " ".join(str(error).split()) or type(error).__name__
+    return ValueError(f"{path}: the image cannot be read whole, it is truncated, damaged or "
+                      f"no OpenEXR file ({reason}); make or copy it again")
 
 
 @contextlib.contextmanager

@@ -85,7 +85,8 @@ def project_environment(environment: Array) -> Array:
         environment = averaged(environment, INTEGRATION_ROWS, 2 * INTEGRATION_ROWS)
     # A pixel of a small image is a large patch of sky: integrate over parts of it.
     parts = -(-INTEGRATION_ROWS // len(environment))
-    environment = environment.repeat(parts, axis=0).repeat(parts, axis=1)
+    if parts > 1:
+        environment = environment.repeat(parts, axis=0).repeat(parts, axis=1)
     height, width = environment.shape[:2]
     coefficient = np.zeros((N_HARMONICS, 3))
     solid_angle = pixel_solid_angles(height, width)

@@ -73,11 +73,12 @@ KERNEL void integrate(
     int n, uint32 index_mask,
     const int *count, const float *constant,
     const float *node_box, const int *node_child, const float *packet,
-    const int *slot_fragment, const int *tag, const float *corner_normal, const float *pose,
-    const int *piece_material, const float *material, const float *ball, const float *panel,
-    const float *image, const float *sky_image, const float *sky_blurred,
-    const float *harmonic, const float *row_sum, const float *column_sum, const float *energy,
-    const int *inside_start,      // (5,): pieces that the camera is inside of
+    const int *slot_fragment, const int *tag, const float *corner_normal, const float *corner_uv,
+    const float *pose, const int *piece_material, const float *material, const float *ball,
+    const float *panel, const int *image_table, const float *image, const float *sky_image,
+    const float *sky_blurred, const float *harmonic, const float *row_sum,
+    const float *column_sum, const float *energy,
+    const int *inside_start,      // (1 + MAX_INSIDE,): pieces around the camera
     const int *ray_pixel,         // (n,): -1 for a ray that counts for nothing
     const int *ray_sample,        // (n,)
     const float *ray_origin,      // (n, 3)
@@ -94,12 +95,12 @@ KERNEL void integrate(
     FOR_EACH_GROUP(i, n, 64) {
         const Settings settings = load_settings(count, constant);
         const Scene scene = {
-            {node_box, node_child, packet, slot_fragment}, tag, corner_normal,
+            {node_box, node_child, packet, slot_fragment}, tag, corner_normal, corner_uv,
             pose, piece_material, material, count[5], count[6], ball, panel,
             count[7] != 0, count[8] != 0, count[9] != 0, constant[9], constant[10], constant[11],
-            count[10], constant[12], image, count[11], count[12], constant[13], constant[14]};
-        const Sky sky = {count[13], count[14], sky_image, sky_blurred, harmonic,
-                         constant[15], constant[16], count[15], count[16], row_sum, column_sum};
+            count[10], constant[12], image_table, image, constant[13], constant[14]};
+        const Sky sky = {count[11], count[12], sky_image, sky_blurred, harmonic,
+                         constant[15], constant[16], count[13], count[14], row_sum, column_sum};
         const uint32 pixel = (uint32)ray_pixel[i], sample = (uint32)ray_sample[i];
         Gathered g = {zero(), zero(), zero(), zero()};
         float covered = 0.0f, caught = 0.0f, lit = 0.0f, open = 0.0f;
@@ -115,8 +116,7 @@ KERNEL void integrate(
         leg_taken[0] = zero();
         leg_share[0] = zero();
         leg_group[0] = 0;
-        leg_inside[0].count = inside_start[0];
-        for (int k = 0; k < MAX_INSIDE; ++k) leg_inside[0].fragment[k] = inside_start[1 + k];
+        leg_inside[0] = load_inside(inside_start);
         uint32 dimension = 1;
 
         for (int leg = 0; leg < (ray_pixel[i] < 0 ? 0 : 3); ++leg) {
@@ -364,9 +364,9 @@ KERNEL void describe(
     int n,
     const int *count, const float *constant,
     const float *node_box, const int *node_child, const float *packet,
-    const int *slot_fragment, const int *tag, const float *corner_normal, const float *pose,
-    const int *piece_material, const float *material, const float *ball, const float *panel,
-    const float *image,
+    const int *slot_fragment, const int *tag, const float *corner_normal, const float *corner_uv,
+    const float *pose, const int *piece_material, const float *material, const float *ball,
+    const float *panel, const int *image_table, const float *image,
     const int *ray_pixel,         // (n,): -1 for none
     const float *ray_origin,      // (n, 3)
     const float *ray_direction,   // (n, 3)
@@ -380,10 +380,10 @@ KERNEL void describe(
 {
     FOR_EACH(i, n) {
         const Scene scene = {
-            {node_box, node_child, packet, slot_fragment}, tag, corner_normal,
+            {node_box, node_child, packet, slot_fragment}, tag, corner_normal, corner_uv,
             pose, piece_material, material, count[5], count[6], ball, panel,
             count[7] != 0, count[8] != 0, count[9] != 0, constant[9], constant[10], constant[11],
-            count[10], constant[12], image, count[11], count[12], constant[13], constant[14]};
+            count[10], constant[12], image_table, image, constant[13], constant[14]};
         const Vec3 origin = load_vec3(ray_origin, i), direction = load_vec3(ray_direction, i);
         Meeting met = meet_fixed(scene, origin, direction);
         met = join_hit(met, first_t[i], first_slot[i]);

@@ -21,6 +21,8 @@ from vfx.raytrace.settings import AreaLight
 
 #: Largest table that directions are drawn from, rows and columns.
 TABLE_SIZE = (128, 256)
+#: Largest image that is gathered and blurred, rows and columns.
+COARSE_SIZE = (1024, 2048)
 LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
 
 
@@ -37,11 +39,13 @@ class Sky:
 
 def sky_on_device(device: Device, environment: Array) -> Sky:
     """Prepare an environment (h, w, 3) for lighting."""
-    row_sum, column_sum = drawing_table(environment)
+    # All but what is seen sharp is taken from a copy that is fine enough for it.
+    coarse = averaged(environment, *COARSE_SIZE)
+    row_sum, column_sum = drawing_table(coarse)
     image, harmonic, rows, columns = (
         device.from_host(np.ascontiguousarray(array, np.float32)) for array in
-        (environment, harmonic_table(project_environment(environment)), row_sum, column_sum))
-    return Sky(image, blurred_levels(device, environment), harmonic, rows, columns)
+        (environment, harmonic_table(project_environment(coarse)), row_sum, column_sum))
+    return Sky(image, blurred_levels(device, coarse), harmonic, rows, columns)
 
 
 def drawing_table(environment: Array) -> tuple[Array, Array]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -70,7 +70,8 @@ def finish_tables(surface: Mapping[str, Any],
                   fracture: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what a shot says of surface and fracture, completed by the presets they name.
 
-    Broken faces look like the surface except where the preset or the shot says otherwise.
+    Broken faces look like the surface except where the preset or the shot says otherwise, and
+    have no texture.
     """
     surface_preset, _ = PRESETS.get(str(surface.get("preset", "")), ({}, {}))
     whole = {**surface_preset, **surface}
@@ -78,7 +79,8 @@ def finish_tables(surface: Mapping[str, Any],
     base, broken = PRESETS.get(name, ({}, {}))
     if "preset" in fracture:
         return whole, {**base, **broken, **fracture}
-    return whole, {**whole, **broken, **fracture}
+    plain = {key: value for key, value in whole.items() if key != "texture"}
+    return whole, {**plain, **broken, **fracture}
 
 
 def material_look(look: Look | MaterialLook) -> MaterialLook:
@@ -92,18 +94,20 @@ def material_look(look: Look | MaterialLook) -> MaterialLook:
 
 
 def material_table(solid: Solid, looks: Mapping[str, Look | MaterialLook],
-                   floor_look: FloorLook) -> Array:
-    """Return (2 + 2b, 24) float32."""
+                   floor_look: FloorLook, image: Mapping[str, int] | None = None) -> Array:
+    """Return (2 + 2b, 24) float32; ``image`` says which row of the images a texture is."""
     floor = Finish(kind="phong", albedo=floor_look.albedo, specular=(floor_look.specular,) * 3,
                    shininess=floor_look.shininess)
     rows = [finish_row(floor, 1.0), finish_row(STEEL, 1.0)]
     for name, length in zip(solid.material_name, solid.length_scale, strict=True):
         look = material_look(looks.get(str(name), Look()))
-        rows += [finish_row(look.surface, float(length)), finish_row(look.fracture, float(length))]
+        texture = (image or {})[look.surface.texture] if look.surface.texture else -1
+        rows += [finish_row(look.surface, float(length), texture),
+                 finish_row(look.fracture, float(length))]
     return np.array(rows, np.float32)
 
 
-def finish_row(finish: Finish, length_scale: float) -> list[float]:
+def finish_row(finish: Finish, length_scale: float, texture: int = -1) -> list[float]:
     """Return the numbers of one finish, 24 of them."""
     alpha = max(finish.roughness ** 2, LEAST_ALPHA)
     shininess = finish.shininess
@@ -114,7 +118,7 @@ def finish_row(finish: Finish, length_scale: float) -> list[float]:
     absorption = [-math.log(tint) / finish.tint_depth for tint in finish.tint]
     row = [*finish.albedo, *finish.specular, shininess, blur_level_of(shininess),
            KINDS[finish.kind], alpha, *refractive_indices(finish.ior, finish.abbe), *absorption,
-           float(finish.thin), finish.bump, finish.bump_size or 2.0 * length_scale]
+           float(finish.thin), finish.bump, finish.bump_size or 2.0 * length_scale, texture]
     return row + [0.0] * (MATERIAL_FLOATS - len(row))
 
 
@@ -136,8 +140,13 @@ def lobe_albedos(size: int = 32, draws: int = 48) -> Array:
     The first number is that of a lobe with reflectance 1, the second the share of it that
     Schlick's rise (1 - v.h)^5 weighs. Visible normals are drawn on a grid of ``draws``^2.
     """
-    alpha = np.maximum(np.linspace(0.0, 1.0, size), 1e-3)[:, None, None]
-    cosine = np.maximum(np.linspace(0.0, 1.0, size), 1e-3)[None, :, None]
+    return np.stack([_lobe_albedo_row(max(alpha, 1e-3), size, draws)
+                     for alpha in np.linspace(0.0, 1.0, size)]).astype(np.float32)
+
+
+def _lobe_albedo_row(alpha: float, size: int, draws: int) -> Array:
+    """Return the two albedos of lobes of one alpha over the cosine, (size, 2)."""
+    cosine = np.maximum(np.linspace(0.0, 1.0, size), 1e-3)[:, None]
     grid = (np.arange(draws) + 0.5) / draws
     u, v = (axis.ravel() for axis in np.meshgrid(grid, grid, indexing="ij"))
     sine = np.sqrt(1.0 - cosine**2)
@@ -162,10 +171,9 @@ def lobe_albedos(size: int = 32, draws: int = 48) -> Array:
     lambda_light = 0.5 * (np.sqrt(1.0 + alpha**2 * (1.0 / seen**2 - 1.0)) - 1.0)
     weight = np.where(outgoing > 0.0, (1.0 + lambda_view) / (1.0 + lambda_view + lambda_light), 0.0)
     rise = np.clip(1.0 - along, 0.0, 1.0)**5
-    return np.stack([weight.mean(axis=-1), (weight * rise).mean(axis=-1)],
-                    axis=-1).astype(np.float32)
+    return np.stack([weight.mean(axis=-1), (weight * rise).mean(axis=-1)], axis=-1)
 
 
-def has_glass(table: Array, rows: Sequence[int] | Array) -> bool:
-    """Whether any of the ``rows`` of a material table is of glass."""
-    return bool((table[np.asarray(rows, int), 8] == KINDS["glass"]).any())
+def has_glass(table: Array) -> bool:
+    """Whether any row of a material table is of glass."""
+    return bool((table[:, 8] == KINDS["glass"]).any())

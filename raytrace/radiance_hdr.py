@@ -35,8 +35,11 @@ def read_radiance_hdr(path: Path) -> Array:
     except IndexError:
         raise ValueError(f"{path}: the image ends before its last scanline or is damaged; "
                          "copy or save it again") from None
-    scale = np.where(rgbe[..., 3] > 0, np.ldexp(1.0, rgbe[..., 3].astype(int) - 136), 0.0)
-    image: Array = (rgbe[..., :3] * scale[..., None]).astype(np.float32)
+    image = np.empty((height, width, 3), np.float32)
+    for row in range(height):
+        exponent = rgbe[row, :, 3:]
+        scale = np.where(exponent > 0, np.ldexp(1.0, exponent.astype(int) - 136), 0.0)
+        image[row] = rgbe[row, :, :3] * scale
     return image
 
 

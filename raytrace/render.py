@@ -83,18 +83,21 @@ def render_picture(
     faces: Faces | None = None,
     area_lights: Sequence[AreaLight] = (),
     texture: Array | None = None,
+    images: Mapping[str, Array] | None = None,
     near: Neighbors | None = None,
 ) -> Picture:
     """Render one frame and return its passes.
 
     ``looks`` maps material names to looks; a material without one gets the default.
     ``environment`` is (h, w, 3) float32 from :func:`vfx.raytrace.environment.load_environment`,
-    ``texture`` the floor's image, alike. ``progress`` is called with the finished part, 0..1.
+    ``texture`` the floor's image, alike; ``images`` has those that looks name. ``progress`` is
+    called with the finished part, 0..1.
     ``faces`` saves their extraction where many frames of one solid are rendered. ``near`` has the
     frames next to this one, for motion; without, pieces stand still.
     """
     path: CameraPath = camera if callable(camera) else lambda frame: camera
-    around = Surroundings(light, area_lights, looks, floor, floor_look, texture)
+    around = Surroundings(light, area_lights, looks, floor, floor_look, texture,
+                          dict(images or {}))
     shoot = _Shoot(device, solid, all_faces(solid) if faces is None else faces, fragments,
                    near or Neighbors(), path, around, sky_on_device(device, environment), film)
     data = shoot.data()
@@ -174,6 +177,7 @@ class _Shoot:
                         device.synchronize()
                         done = int(np.searchsorted(tiles, some[-1])) / len(tiles)
                         progress((first + (last - first) * done) / film.samples)
+                del scene, rays
         if progress is not None:
             progress(1.0)
         return sums
@@ -190,6 +194,10 @@ class _Shoot:
         """Return scene and rays at ``time`` frames after the frame."""
         if time in self._kept:
             return self._kept[time]
+        # Make room before the next one is made.
+        kept = [scene.n_triangles for scene, _ in self._kept.values()]
+        if sum(kept) + max(kept, default=0) > KEPT_TRIANGLES:
+            self._kept.clear()
         camera = self.path(self.fragments.frame + time)
         view = camera_view(camera, self.film)
         scene = frame_scene(self.device, self.solid, self.faces,
@@ -197,8 +205,6 @@ class _Shoot:
                             self.sky, self.film, camera, view)
         rays = CameraRays(self.device, view, self.film, origin=scene.origin,
                           index_mask=scene.index_mask, seed=self.fragments.frame)
-        if (1 + len(self._kept)) * len(scene.boundary.triangle) > KEPT_TRIANGLES:
-            self._kept.clear()
         self._kept[time] = scene, rays
         return scene, rays
 

@@ -11,6 +11,7 @@
 #define MATERIAL_FLOATS 24
 #define MATERIAL_FLOOR 0
 #define MATERIAL_BALL 1
+#define FIXED_MATERIALS 2
 // Columns of the table.
 #define M_ALBEDO 0
 #define M_REFLECTANCE 3
@@ -23,15 +24,17 @@
 #define M_THIN 16
 #define M_BUMP 17               // slope
 #define M_BUMP_SIZE 18          // [m]
+#define M_TEXTURE 19            // row of the table of images, or -1
 // Columns of the table of what a slot of the tree holds.
-#define TAG_INTS 7
+#define TAG_INTS 8
 #define TAG_FRAGMENT 0
 #define TAG_PIECE 1
 #define TAG_ELEMENT 2
 #define TAG_MATERIAL 3
 #define TAG_PARTNER 4
-#define TAG_SHADING 5
-#define TAG_TRIANGLE 6
+#define TAG_TRIANGLE 5
+#define TAG_APEX 6              // corners of the triangle on the mesh's surface: this one, the
+#define TAG_NEXT 7              //   next, and the one behind that; -1 where it is plain
 // Octaves of the bump.
 #define BUMP_OCTAVES 5
 
@@ -43,8 +46,9 @@
 
 struct Scene {
     Bvh bvh;
-    const int *tag;             // (slots, 7)
-    const float *corner_normal; // (s, 3, 3): at rest
+    const int *tag;             // (slots, 8)
+    const float *corner_normal; // (cs, 3): of corners on the mesh's surface, at rest
+    const float *corner_uv;     // (cs, 2)
     const float *pose;          // (pieces, 12): rotation by rows, translation: rest to scene
     const int *piece_material;  // (pieces,): row of the surface
     const float *material;      // (materials, 24)
@@ -55,8 +59,8 @@ struct Scene {
     float floor_height, shift_x, shift_z;
     int floor_texture;
     float floor_size;           // of the texture [m]
-    const float *image;
-    int image_width, image_height;
+    const int *image_table;     // (images, 3): first pixel, width, height; the floor's comes first
+    const float *image;         // (pixels, 3): of all images
     float touch;                // partners that are no farther apart touch [m]
     float pixel_angle;          // width of a pixel at distance 1
 };
@@ -146,6 +150,14 @@ DEVICE Finish material_finish(const float *look)
     return f;
 }
 
+// An albedo times a colour: nothing gives back more light than it gets.
+DEVICE Vec3 tinted(Vec3 albedo, Vec3 color)
+{
+    const Vec3 product = albedo * color;
+    return make_vec3(minimum(product.x, 1.0f), minimum(product.y, 1.0f),
+                     minimum(product.z, 1.0f));
+}
+
 // A shading normal that the ray sees from outside, as near to `wanted` as that allows.
 DEVICE Vec3 visible_normal(Vec3 wanted, Vec3 flat, Vec3 direction)
 {
@@ -155,9 +167,8 @@ DEVICE Vec3 visible_normal(Vec3 wanted, Vec3 flat, Vec3 direction)
     return normalize(wanted - (0.02f - facing) * direction);
 }
 
-// The shading normal of a mesh, turned with its piece.
-DEVICE Vec3 smooth_normal(const Scene &scene, int slot, const float *pose, int shading,
-                          Vec3 position, Vec3 flat)
+// The weights of a triangle's corners at a point of it.
+DEVICE Vec3 corner_weights(const Scene &scene, int slot, Vec3 position)
 {
     const Vec3 a = slot_corner(scene.bvh, slot, 0);
     const Vec3 ab = slot_corner(scene.bvh, slot, 1) - a, ac = slot_corner(scene.bvh, slot, 2) - a;
@@ -166,13 +177,32 @@ DEVICE Vec3 smooth_normal(const Scene &scene, int slot, const float *pose, int s
     const float scale = 1.0f / maximum(dot(area, area), 1e-38f);
     const float v = clamped(dot(cross(ap, ac), area) * scale, 0.0f, 1.0f);
     const float w = clamped(dot(cross(ab, ap), area) * scale, 0.0f, 1.0f - v);
-    const float *normal = scene.corner_normal + 9 * (int64)shading;
-    const Vec3 rest = (1.0f - v - w) * load_vec3(normal, 0) + v * load_vec3(normal, 1)
-                      + w * load_vec3(normal, 2);
+    return make_vec3(1.0f - v - w, v, w);
+}
+
+// The shading normal of a mesh, turned with its piece.
+DEVICE Vec3 smooth_normal(const Scene &scene, const float *pose, const int *tag, Vec3 weight,
+                          Vec3 flat)
+{
+    const float *normal = scene.corner_normal;
+    const int next = tag[TAG_NEXT];
+    const Vec3 rest = weight.x * load_vec3(normal, tag[TAG_APEX])
+                      + weight.y * load_vec3(normal, next) + weight.z * load_vec3(normal, next + 1);
     const Vec3 turned = make_vec3(dot(load_vec3(pose, 0), rest), dot(load_vec3(pose, 1), rest),
                                   dot(load_vec3(pose, 2), rest));
     const float length = norm(turned);
     return length > 1e-6f ? turned / length : flat;
+}
+
+// The colour of an image where the uv of a mesh put it; v runs upward.
+DEVICE Vec3 texture_color(const Scene &scene, int texture, const int *tag, Vec3 weight)
+{
+    const float *apex = scene.corner_uv + 2 * (int64)tag[TAG_APEX];
+    const float *next = scene.corner_uv + 2 * (int64)tag[TAG_NEXT];
+    const float u = weight.x * apex[0] + weight.y * next[0] + weight.z * next[2];
+    const float v = weight.x * apex[1] + weight.y * next[1] + weight.z * next[3];
+    const int *row = scene.image_table + 3 * texture;
+    return image_color(scene.image + 3 * (int64)row[0], row[1], row[2], u, 1.0f - v);
 }
 
 // A scene position at rest: where the noise of broken faces is read, so that it sticks to them.
@@ -213,12 +243,10 @@ DEVICE Surface surface_at(const Scene &scene, Vec3 origin, Vec3 direction, Meeti
             // A pixel is longer along the floor than across it: take the mean of both.
             const float stretched = finest / sqrtf(maximum(-direction.y, 0.01f));
             const Paint paint = floor_paint(
-                scene.floor_texture, scene.image, scene.image_width, scene.image_height,
+                scene.floor_texture, scene.image, scene.image_table[1], scene.image_table[2],
                 s.position.x + scene.shift_x, s.position.z + scene.shift_z, scene.floor_size,
                 stretched);
-            const Vec3 albedo = s.finish.albedo * paint.tint;
-            s.finish.albedo = make_vec3(minimum(albedo.x, 1.0f), minimum(albedo.y, 1.0f),
-                                        minimum(albedo.z, 1.0f));
+            s.finish.albedo = tinted(s.finish.albedo, paint.tint);
             s.finish.reflectance = minimum(paint.gloss, 1.0f) * s.finish.reflectance;
             s.normal = visible_normal(
                 normalize(make_vec3(-paint.slope_x, 1.0f, -paint.slope_z)), s.flat, direction);
@@ -249,8 +277,13 @@ DEVICE Surface surface_at(const Scene &scene, Vec3 origin, Vec3 direction, Meeti
     // Put the point on the plane of its triangle: the next ray starts there.
     s.position = s.position - dot(s.position - a, outward) * outward;
     Vec3 normal = outward;
-    if (tag[TAG_SHADING] >= 0)
-        normal = smooth_normal(scene, met.number, pose, tag[TAG_SHADING], s.position, outward);
+    if (tag[TAG_APEX] >= 0) {
+        const Vec3 weight = corner_weights(scene, met.number, s.position);
+        normal = smooth_normal(scene, pose, tag, weight, outward);
+        if (look[M_TEXTURE] >= 0.0f)
+            s.finish.albedo = tinted(
+                s.finish.albedo, texture_color(scene, (int)look[M_TEXTURE], tag, weight));
+    }
     if (look[M_BUMP] > 0.0f) normal = bumped_normal(look, pose, s.position, normal, finest);
     s.normal = visible_normal(s.enters ? normal : -normal, s.flat, direction);
     return s;

@@ -7,7 +7,7 @@ number of their pixel and sample, from which all its randomness follows.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,11 +21,11 @@ from vfx.raytrace.lights import Sky, panel_rows
 from vfx.raytrace.settings import AreaLight, Film, FloorLook, Light, Look, MaterialLook
 
 #: MAX_INSIDE of bvh.cuh.
-MAX_INSIDE = 4
+MAX_INSIDE = 8
 #: Pieces whose common faces are at most this part of lambda apart still touch.
 TOUCH = 1e-3
 #: Columns of the slots' table, as in scene.cuh.
-TAG_INTS, TAG_PARTNER = 7, 4
+TAG_INTS = 8
 TEXTURES = {"": 0, "checker": 1, "wood": 2, "concrete": 3}
 TEXTURE_IMAGE = 4
 
@@ -75,6 +75,7 @@ class Surroundings:
     floor: FloorPlane
     floor_look: FloorLook
     texture: Array | None     # (h, w, 3) float32: the floor's image
+    images: Mapping[str, Array] = field(default_factory=dict)   # alike: those that looks name
 
 
 class Scene:
@@ -88,28 +89,31 @@ class Scene:
                  pixel_angle: float, fade_distance: float) -> None:
         self.device = device
         self._sky = sky
-        self.boundary: Boundary = moved_boundary(solid, faces, fragments)
-        boundary = self.boundary
+        boundary = moved_boundary(device, solid, faces, fragments)
         self.origin: Array = boundary.origin
+        self.n_triangles = len(boundary.triangle)
         self.index_mask = (1 << (film.samples - 1).bit_length()) - 1
-        triangle = device.from_host(boundary.triangle)
-        corners = np.diff(faces.start)
-        all_quads = bool(len(corners)) and int(corners.min()) == int(corners.max()) == 4
-        self.tree: Bvh = build_bvh(device, triangle, 2 if all_quads else 1,
-                                   fragment=device.from_host(boundary.piece))
-        table = materials.material_table(solid, around.looks, around.floor_look)
+        self.tree: Bvh = build_bvh(device, boundary.triangle, triangle_group(faces),
+                                   fragment=boundary.piece)
+        self._inside = device.from_host(self._pieces_around(boundary, eye - self.origin))
+        # The tree holds the triangles from here on; the largest fill the memory.
+        rows = boundary.rows()
+        del boundary
+        image_table, pixels = _join_images(around)
+        table = materials.material_table(solid, around.looks, around.floor_look,
+                                         {name: 1 + k for k, name in enumerate(around.images)})
         self.material_table = table
-        self._inside = device.from_host(self._pieces_around(eye - self.origin))
         ball = np.column_stack([fragments.projectile_position - self.origin,
                                 fragments.projectile_radius]).astype(np.float32)
         panel = panel_rows(around.area_lights, self.origin)
         tree = self.tree
+        normal, uv = device.from_host(faces.normal), device.from_host(faces.uv)
         self._geometry = [
-            tree.node_box, tree.node_child, tree.packet, tree.slot_fragment, self._tags(),
+            tree.node_box, tree.node_child, tree.packet, tree.slot_fragment,
+            self._tags(rows, solid, fragments, normal, uv), normal, uv,
             *(device.from_host(array) for array in (
-                boundary.corner_normal, self._poses(fragments),
-                self._piece_materials(solid, fragments), table, ball, panel,
-                _image(around.texture)))]
+                self._poses(fragments), self._piece_materials(solid, fragments), table, ball,
+                panel, image_table, pixels))]
         self._energy = device.from_host(materials.lobe_albedos())
         self._numbers = self._pack_numbers(
             solid, around, film, reach, pixel_angle, fade_distance, len(ball), len(panel))
@@ -147,44 +151,39 @@ class Scene:
             rays.direction, *(hits or self.first_hits(rays)), passes["distance"],
             passes["normal"], passes["position"], passes["albedo"], passes["identity"])
 
-    def _pieces_around(self, eye: Array) -> Array:
-        """Return number and indices of the pieces that a point is inside of, (5,) int32."""
+    def _pieces_around(self, boundary: Boundary, eye: Array) -> Array:
+        """Return number and indices of the pieces that a point is inside of, (9,) int32."""
         inside = np.zeros(1 + MAX_INSIDE, np.int32)
         root = self.device.to_host(self.tree.node_box[:1])[0]
         if not ((eye >= root[:3].min(axis=1)) & (eye <= root[3:].max(axis=1))).all():
             return inside
-        corner = self.boundary.triangle
+        corner = boundary.triangle
         # Along a direction that meets no edge by chance.
         direction = np.array([0.5163, 0.6271, 0.5834])
         sign = self.device.xp.empty(len(corner), self.device.xp.int32)
         self.device.module("raytrace/bvh.cu").crossing_signs(
-            len(corner), *map(float, eye), *map(float, direction),
-            self.device.from_host(corner), sign)
-        crossing = np.bincount(self.boundary.piece, self.device.to_host(sign))
+            len(corner), *map(float, eye), *map(float, direction), corner, sign)
+        crossing = np.bincount(self.device.to_host(boundary.piece), self.device.to_host(sign))
         around = np.flatnonzero(crossing > 0)[:MAX_INSIDE]
         inside[0] = len(around)
         inside[1:1 + len(around)] = around
         return inside
 
-    def _tags(self) -> Any:
-        """Return (slots, 7) int32 on the device: the columns TAG_... of scene.cuh.
+    def _tags(self, rows: tuple[Any, ...], solid: Solid, fragments: FragmentsFrame, normal: Any,
+              uv: Any) -> Any:
+        """Return (slots, 8) int32 on the device: the columns TAG_... of scene.cuh.
 
         They stand in the order of the tree, where rays that are near one another find them.
         """
-        b, xp = self.boundary, self.device.xp
-        row = materials.FIXED_MATERIALS + 2 * b.body + b.is_fracture
-        tag = self.device.from_host(np.column_stack(
-            [b.fragment, b.piece, b.element, row, b.partner, b.shading,
-             np.arange(len(row))]).astype(np.int32))
+        device = self.device
+        kernels = device.module("raytrace/scene.cu")
         slot_triangle = self.tree.slot_triangle.reshape(-1)
-        if len(row) == 0:
-            return xp.zeros((len(slot_triangle), TAG_INTS), xp.int32)
-        # Let partners name each other's slots; -1 stays -1.
-        slot_of = xp.full(len(row) + 1, -1, xp.int32)
-        slot_of[slot_triangle] = xp.arange(len(slot_triangle), dtype=xp.int32)
-        slot_of[-1] = -1
-        tags = tag[slot_triangle]
-        tags[:, TAG_PARTNER] = slot_of[tags[:, TAG_PARTNER]]
+        slot_of = device.xp.empty(max(self.n_triangles, 1), device.xp.int32)
+        tags = device.xp.empty((len(slot_triangle), TAG_INTS), device.xp.int32)
+        kernels.triangle_slots(len(slot_triangle), slot_triangle, slot_of)
+        kernels.slot_tags(
+            len(slot_triangle), slot_triangle, slot_of, *rows, normal, uv,
+            device.from_host(fragments.id), device.from_host(solid.body), tags)
         return tags
 
     def _poses(self, fragments: FragmentsFrame) -> Array:
@@ -202,7 +201,7 @@ class Scene:
     def _pack_numbers(self, solid: Solid, around: Surroundings, film: Film, reach: float,
                       pixel_angle: float, fade_distance: float, n_balls: int,
                       n_panels: int) -> list[Any]:
-        """Return the kernels' numbers: (17,) int32 and (17,) float32, in their order."""
+        """Return the kernels' numbers: (15,) int32 and (17,) float32, in their order."""
         light, look = around.light, around.floor_look
         toward_key = np.array(light.key_direction, float)
         if not np.linalg.norm(toward_key) > 0.0:
@@ -217,20 +216,24 @@ class Scene:
         period = _texture_period(texture, size, image)
         shift = self.origin if period is None else np.mod(self.origin, period)
         turn = np.deg2rad(light.environment_rotation)
-        rows = np.unique(self.boundary.body)[:, None] * 2 + materials.FIXED_MATERIALS + [0, 1]
         touch = TOUCH * float(solid.length_scale.min()) + 4e-7 * reach
         sky_height, sky_width = self._sky.image.shape[:2]
         counts = [film.lighting == "path", film.occlusion, look.shadow_catcher, film.bounces,
                   film.depth, n_balls, n_panels, around.floor.enabled and look.visible,
-                  materials.has_glass(self.material_table, rows.ravel()),
-                  any(value > 0.0 for value in light.key_color), texture, image.shape[1],
-                  image.shape[0], sky_width, sky_height, len(self._sky.column_sum),
-                  self._sky.column_sum.shape[1] - 1]
+                  materials.has_glass(self.material_table),
+                  any(value > 0.0 for value in light.key_color), texture, sky_width, sky_height,
+                  len(self._sky.column_sum), self._sky.column_sum.shape[1] - 1]
         constants = [fade_distance, np.tan(np.deg2rad(light.key_angle)), film.clamp, *toward_key,
                      *light.key_color, around.floor.height - self.origin[1], shift[0], shift[2],
                      size, touch, pixel_angle, np.cos(turn), np.sin(turn)]
         return [self.device.from_host(np.array(counts, np.int32)),
                 self.device.from_host(np.array(constants, np.float32))]
+
+
+def triangle_group(faces: Faces) -> int:
+    """Return how many triangles in a row belong together: two where all faces are squares."""
+    corners = np.diff(faces.start)
+    return 2 if len(corners) and int(corners.min()) == int(corners.max()) == 4 else 1
 
 
 def _texture_period(texture: int, size: float, image: Array) -> Array | None:
@@ -242,8 +245,20 @@ def _texture_period(texture: int, size: float, image: Array) -> Array | None:
     return None
 
 
+def _join_images(around: Surroundings) -> tuple[Array, Array]:
+    """Return where each image begins, and its size (k, 3) int32; and all pixels (p, 3) float32.
+
+    The floor's image comes first, then those of the looks in their order.
+    """
+    images = [_image(around.texture), *map(_image, around.images.values())]
+    count = [image.shape[0] * image.shape[1] for image in images]
+    table = [(sum(count[:k]), image.shape[1], image.shape[0]) for k, image in enumerate(images)]
+    pixels = [image.reshape(-1, 3) for image in images]
+    return (np.array(table, np.int32), pixels[0] if len(pixels) == 1 else np.concatenate(pixels))
+
+
 def _image(texture: Array | None) -> Array:
-    """Return the floor's image, a white pixel where there is none."""
+    """Return an image, a white pixel where there is none."""
     if texture is None:
         return np.ones((1, 1, 3), np.float32)
     return np.ascontiguousarray(texture, np.float32)

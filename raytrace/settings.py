@@ -130,6 +130,9 @@ class Finish:
         choices=("phong", "ggx", "glass"))
     albedo: Vector = setting(
         (0.5, 0.5, 0.5), "Diffuse colour, linear RGB.", at_least=0.0, at_most=1.0)
+    texture: str = setting(
+        "", "Image file (PNG, JPEG, EXR) relative to the shot file, laid on the surface by the "
+        "uv of the mesh, v upward; its colour is times albedo. Not for broken faces, nor glass.")
     specular: Vector = setting(
         (0.04, 0.04, 0.04), "Reflectance at normal incidence, linear RGB.",
         at_least=0.0, at_most=1.0)

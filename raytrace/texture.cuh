@@ -1,4 +1,4 @@
-// Textures of the floor: planks of wood, concrete, checks, or an image; x and z run along it.
+// Textures: images, and planks of wood, concrete or checks on the floor; x and z run along it.
 #include "device/device.cuh"
 #include "raytrace/noise.cuh"
 
@@ -92,12 +92,11 @@ DEVICE Paint concrete_paint(float x, float z, float size, float finest)
     return paint;
 }
 
-// An image of `size` along x, repeated; bilinear.
-DEVICE Paint image_paint(const float *image, int width, int height, float x, float z, float size)
+// An image at a point; it goes from 0 to 1 to the right and down, and is repeated; bilinear.
+DEVICE Vec3 image_color(const float *image, int width, int height, float right, float down)
 {
-    const float tall = size * (float)height / (float)width;
-    const float u = (x / size - floorf(x / size)) * (float)width - 0.5f;
-    const float v = (z / tall - floorf(z / tall)) * (float)height - 0.5f;
+    const float u = (right - floorf(right)) * (float)width - 0.5f;
+    const float v = (down - floorf(down)) * (float)height - 0.5f;
     const float left = floorf(u), top = floorf(v);
     const int column = ((int)left + width) % width, next_column = (column + 1) % width;
     const int row = ((int)top + height) % height, next_row = (row + 1) % height;
@@ -106,8 +105,15 @@ DEVICE Paint image_paint(const float *image, int width, int height, float x, flo
                        + right_part * load_vec3(image, (int64)row * width + next_column);
     const Vec3 lower = (1.0f - right_part) * load_vec3(image, (int64)next_row * width + column)
                        + right_part * load_vec3(image, (int64)next_row * width + next_column);
+    return (1.0f - bottom_part) * upper + bottom_part * lower;
+}
+
+// An image of `size` along x.
+DEVICE Paint image_paint(const float *image, int width, int height, float x, float z, float size)
+{
     Paint paint;
-    paint.tint = (1.0f - bottom_part) * upper + bottom_part * lower;
+    paint.tint = image_color(image, width, height, x / size,
+                             z / (size * (float)height / (float)width));
     paint.gloss = 1.0f;
     paint.slope_x = paint.slope_z = 0.0f;
     return paint;

@@ -1,4 +1,4 @@
-"""Images on the floor: read as linear Rec. 709 colour."""
+"""Images on floor and pieces: read as linear Rec. 709 colour."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from vfx.geometry.handoff import Array
-from vfx.raytrace.exr import read_exr
+from vfx.raytrace.exr import exr_size, read_exr
 
 #: Textures that the kernels make themselves.
 PROCEDURAL = ("", "wood", "concrete")
@@ -18,15 +18,23 @@ MAX_PIXELS = 1 << 27
 def load_texture(name_or_path: str, shot_folder: Path) -> Array | None:
     """Return the image (h, w, 3) float32 that a floor's texture names, None where it names none.
 
-    PNG and JPEG are sRGB and become linear; EXR is linear already. Raises ValueError where there
-    is no usable image.
+    Raises ValueError where there is no usable image.
     """
     if name_or_path in PROCEDURAL:
         return None
-    path = Path(shot_folder) / name_or_path
-    if "\0" in name_or_path or not path.is_file():
-        raise ValueError(f"{str(path)!r}: there is no such image; give wood, concrete, or a PNG, "
-                         "JPEG or EXR file relative to the shot file")
+    return load_image(name_or_path, shot_folder, "wood, concrete, or ")
+
+
+def load_image(name: str, shot_folder: Path, others: str = "") -> Array:
+    """Return an image (h, w, 3) float32; ``others`` says what else could have been named.
+
+    PNG and JPEG are sRGB and become linear; EXR is linear already. Raises ValueError where there
+    is no usable image.
+    """
+    path = Path(shot_folder) / name
+    if "\0" in name or not path.is_file():
+        raise ValueError(f"{str(path)!r}: there is no such image; give {others}a PNG, JPEG or EXR "
+                         "file relative to the shot file")
     suffix = path.suffix.lower()
     if suffix not in (".png", ".jpg", ".jpeg", ".exr"):
         raise ValueError(f"{path}: a texture must be a .png, .jpg or .exr file, not "
@@ -55,13 +63,12 @@ def _read_picture(path: Path) -> Array:
 
 
 def _read_exr(path: Path) -> Array:
+    _check_size(path, *exr_size(path))
     channels, _ = read_exr(path)
     if not {"R", "G", "B"} <= channels.keys():
         raise ValueError(f"{path}: the texture has no channels R, G and B (found "
                          f"{', '.join(sorted(channels)) or 'none'}); save it as RGB")
-    image = np.stack([channels[name].astype(np.float32) for name in "RGB"], axis=-1)
-    _check_size(path, image.shape[1], image.shape[0])
-    return image
+    return np.stack([channels[name].astype(np.float32) for name in "RGB"], axis=-1)
 
 
 def _check_size(path: Path, width: int, height: int) -> None:

@@ -173,7 +173,7 @@ def load_environment(name, folder):
 
 def render_picture(device, solid, fragments, camera, light, looks, floor, floor_look, film,
                    environment, progress=None, *, faces=None, area_lights=(), texture=None,
-                   near=None):
+                   images=None, near=None):
     if (light.exposure, fragments.frame) == (-9.0, 1003):
         raise RuntimeError("the tree has a hole")
     MADE.append(("render", fragments.frame))

@@ -13,8 +13,10 @@ from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
 from vfx.geometry.bodies import Body
+from vfx.geometry.faces import all_faces
 from vfx.geometry.grid import build_solid
 from vfx.geometry.handoff import Array, FragmentsFrame, Solid
+from vfx.raytrace.boundary import moved_boundary
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,30 @@ def in_pieces(solid: Solid, pieces: int, seed: int, spread: float, turn: float) 
         center=site + move, velocity=still, angular_velocity=still, mass=count.astype(float),
         count=count.astype(np.int32), damage=np.zeros(solid.n_particles, np.float32),
         projectile_position=np.zeros((0, 3)), projectile_radius=np.zeros(0))
+
+
+@dataclass(frozen=True)
+class HostBoundary:
+    """A boundary on the host, with all its numbers for each triangle."""
+
+    origin: Array
+    triangle: Array
+    piece: Array
+    fragment: Array
+    is_fracture: Array
+    partner: Array
+
+
+def boundary_of(device: Any, solid: Solid, fragments: FragmentsFrame) -> HostBoundary:
+    """Return the boundary of a solid in pieces."""
+    boundary = moved_boundary(device, solid, all_faces(solid), fragments)
+    triangle, piece, face, first, twin = (device.to_host(array) for array in (
+        boundary.triangle, boundary.piece, boundary.face, boundary.first, boundary.twin))
+    other = twin[face]
+    number = np.arange(len(face)) - first[face]
+    return HostBoundary(
+        boundary.origin, triangle, piece, fragments.id[piece], other >= 0,
+        np.where(other >= 0, first[other] + number, -1))
 
 
 def mesh_solid(vertex: Array, polygons: list[list[int]], normal: Array | None = None) -> Solid:

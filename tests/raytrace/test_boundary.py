@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from vfx.geometry.faces import all_faces
-from vfx.raytrace.boundary import boundary_faces, moved_boundary
+from vfx.raytrace.boundary import boundary_faces
+
+from .conftest import boundary_of
 
 
 def enclosed_volume(triangle):
@@ -16,33 +18,34 @@ def enclosed_volume(triangle):
     return np.einsum("ni,ni->", a, np.cross(b, c)) / 6.0
 
 
-def test_boundary_encloses_the_volume_of_an_exact_union(make_solid, keep_elements, make_pieces):
+def test_boundary_encloses_the_volume_of_an_exact_union(
+        device, make_solid, keep_elements, make_pieces):
     solid = make_solid((6, 5, 4))
     keep = np.random.default_rng(3).random(solid.n_particles) < 0.6
     solid = keep_elements(solid, keep)
     cubes = [manifold3d.Manifold.cube((1.0, 1.0, 1.0), True).translate(tuple(center))
              for center in solid.position]
     union = manifold3d.Manifold.batch_boolean(cubes, manifold3d.OpType.Add)
-    boundary = moved_boundary(solid, all_faces(solid), make_pieces(solid))
+    boundary = boundary_of(device, solid, make_pieces(solid))
     assert enclosed_volume(boundary.triangle) == pytest.approx(union.volume(), rel=1e-5)
     area = 0.5 * np.linalg.norm(np.cross(boundary.triangle[:, 1] - boundary.triangle[:, 0],
                                          boundary.triangle[:, 2] - boundary.triangle[:, 0]), axis=1)
     assert area.sum() == pytest.approx(union.surface_area(), rel=1e-5)
 
 
-def test_moved_pieces_keep_their_volume(make_solid, make_pieces):
+def test_moved_pieces_keep_their_volume(device, make_solid, make_pieces):
     solid = make_solid((8, 8, 4), spacing=0.01)
     fragments = make_pieces(solid, pieces=12, spread=0.05, turn=0.8)
-    boundary = moved_boundary(solid, all_faces(solid), fragments)
+    boundary = boundary_of(device, solid, fragments)
     for piece in fragments.id:
         inside = enclosed_volume(boundary.triangle[boundary.fragment == piece])
         assert inside == pytest.approx(solid.volume[fragments.fragment == piece].sum(), rel=1e-4)
 
 
-def test_every_edge_of_a_piece_is_shared_bit_for_bit(make_solid, make_pieces):
+def test_every_edge_of_a_piece_is_shared_bit_for_bit(device, make_solid, make_pieces):
     solid = make_solid((6, 6, 3), spacing=1e-3, center=(0.1, 0.2, 0.3))
     fragments = make_pieces(solid, pieces=5, spread=3.0, turn=1.0)
-    boundary = moved_boundary(solid, all_faces(solid), fragments)
+    boundary = boundary_of(device, solid, fragments)
     for piece in fragments.id:
         triangle = boundary.triangle[boundary.fragment == piece]
         start, end = triangle.reshape(-1, 3), np.roll(triangle, -1, axis=1).reshape(-1, 3)
@@ -62,9 +65,9 @@ def test_only_faces_between_pieces_are_fracture(make_solid, make_pieces):
         split.owner[split.is_fracture & split.reverse])
 
 
-def test_transforms_that_are_not_finite_are_refused(make_solid, make_pieces):
+def test_transforms_that_are_not_finite_are_refused(device, make_solid, make_pieces):
     solid = make_solid((2, 2, 2))
     fragments = make_pieces(solid)
     fragments.translation[0, 1] = np.nan
     with pytest.raises(ValueError, match="frame 1001: a fragment's transform is not finite"):
-        moved_boundary(solid, all_faces(solid), fragments)
+        boundary_of(device, solid, fragments)

@@ -7,9 +7,9 @@ import pytest
 from embreex.mesh_construction import TriangleMesh
 from embreex.rtcore_scene import EmbreeScene
 
-from vfx.geometry.faces import all_faces
 from vfx.raytrace import bvh
-from vfx.raytrace.boundary import moved_boundary
+
+from .conftest import boundary_of
 
 N_RAYS = 120_000
 
@@ -34,10 +34,10 @@ def traced(device, tree, origin, direction):
 
 
 @pytest.fixture
-def shattered(make_solid, make_pieces):
+def shattered(device, make_solid, make_pieces):
     solid = make_solid((32, 32, 6), spacing=1e-3)
     fragments = make_pieces(solid, pieces=60, spread=4e-3, turn=0.5)
-    return moved_boundary(solid, all_faces(solid), fragments).triangle
+    return boundary_of(device, solid, fragments).triangle
 
 
 def test_hits_agree_with_embree(device, shattered):
@@ -71,8 +71,7 @@ def test_any_hit_is_a_closest_hit(device, shattered):
 def test_no_ray_slips_between_triangles(device, make_solid, make_pieces):
     """Rays aimed exactly at corners and edges of a closed box never come out behind it."""
     solid = make_solid((9, 7, 5), spacing=0.1)
-    boundary = moved_boundary(
-        solid, all_faces(solid), make_pieces(solid, spread=1.0, turn=1.0))
+    boundary = boundary_of(device, solid, make_pieces(solid, spread=1.0, turn=1.0))
     corner = boundary.triangle.reshape(-1, 3).astype(float)
     middle = 0.5 * (boundary.triangle + np.roll(boundary.triangle, 1, axis=1)).reshape(-1, 3)
     target = np.concatenate([corner, middle])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 
@@ -148,3 +149,30 @@ def test_ranks_are_sorted_and_the_same_in_every_frame(scene):
                  for level in range(levels + levels % 2)]
         assert len(made) == 2 * 2 * (levels + levels % 2)
         assert all((a >= b).all() for a, b in itertools.pairwise(cover))
+
+
+def test_more_pieces_than_a_pixel_remembers_lose_coverage_and_nothing_else(
+        device, make_solid, make_pieces, floor_plane):
+    """One pixel that sees 64 pieces: what it names is right, and no coverage is too large."""
+    solid = make_solid((8, 8, 1), spacing=0.01)
+    fragments = make_pieces(solid, pieces=64)
+    camera = Camera(position=(0.0, 0.0, 10.0), target=(0.0, 0.0, 0.0), film_width=36.0,
+                    focal_length=36.0 * 10.0 / 0.08)
+    samples = 4096
+    picture = render_picture(device, solid, fragments, camera, Light(), {},
+                             floor_plane(enabled=False), FloorLook(),
+                             dataclasses.replace(box_film(1, 1, samples), cryptomatte_levels=12),
+                             WHITE)
+    named = [(picture.matte_channels[f"CryptoFragment{k // 2:02d}.{'RB'[k % 2]}"][0, 0],
+              picture.matte_channels[f"CryptoFragment{k // 2:02d}.{'GA'[k % 2]}"][0, 0])
+             for k in range(12)]
+    ids = {float(np.array([matte_id(name)], np.uint32).view(np.float32)[0])
+           for name in json.loads(next(value for key, value in picture.matte_header.items()
+                                       if key.endswith("manifest") and "_00" in value))}
+    coverage = [share for _, share in named]
+    assert all(float(number) in ids for number, _ in named)
+    assert len({float(number) for number, _ in named}) == 12
+    # Each piece covers a 64th of the pixel.
+    assert np.allclose(coverage, 1 / 64, atol=4 * np.sqrt(1 / 64 / samples))
+    assert coverage == sorted(coverage, reverse=True) and sum(coverage) < picture.channels["A"]
+    assert all(np.isfinite(channel).all() for channel in picture.channels.values())

@@ -11,10 +11,10 @@ from embreex.rtcore_scene import EmbreeScene
 from vfx.geometry.bodies import Body
 from vfx.geometry.build import build_solid
 from vfx.geometry.faces import all_faces
-from vfx.raytrace.boundary import moved_boundary
 from vfx.raytrace.bvh import build_bvh
+from vfx.raytrace.scene import MAX_INSIDE
 
-from .conftest import in_pieces, kept
+from .conftest import boundary_of, in_pieces, kept
 
 KINDS = ("grid", "tet-shell", "voronoi")
 N_RAYS = 60_000
@@ -80,7 +80,7 @@ def our_hits(device, boundary, origin, direction):
     tree = build_bvh(device, device.from_host(boundary.triangle),
                      fragment=device.from_host(boundary.piece))
     t, slot = tree.first_hits(device.from_host(origin), device.from_host(direction),
-                              device.from_host(np.zeros(5, np.int32)))
+                              device.from_host(np.zeros(1 + MAX_INSIDE, np.int32)))
     slot = device.to_host(slot)
     triangle = device.to_host(tree.slot_triangle).reshape(-1)[slot]
     return device.to_host(t), np.where(slot >= 0, triangle, -1)
@@ -89,7 +89,7 @@ def our_hits(device, boundary, origin, direction):
 @pytest.mark.parametrize("kind", KINDS)
 def test_pieces_meet_rays_as_in_embree(device, solids, kind):
     solid = solids[kind]
-    boundary = moved_boundary(solid, all_faces(solid), in_pieces(solid, 12, 2, 0.03, 0.4))
+    boundary = boundary_of(device, solid, in_pieces(solid, 12, 2, 0.03, 0.4))
     origin, direction = random_rays(boundary.triangle, N_RAYS, 5)
     t, triangle = our_hits(device, boundary, origin, direction)
     expected, other = embree_hits(boundary.triangle, origin, direction)
@@ -115,7 +115,7 @@ def test_boundary_is_the_union_of_all_elements(device, solids, kind):
     union = hulls[0]
     for hull in hulls[1:]:
         union = union + hull
-    boundary = moved_boundary(solid, all_faces(solid), in_pieces(solid, 1, 1, 0.0, 0.0))
+    boundary = boundary_of(device, solid, in_pieces(solid, 1, 1, 0.0, 0.0))
     assert enclosed_volume(boundary.triangle) == pytest.approx(union.volume(), rel=1e-4)
     mesh = union.to_mesh()
     outer = np.array(mesh.vert_properties)[:, :3][np.array(mesh.tri_verts)] - boundary.origin

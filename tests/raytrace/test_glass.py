@@ -6,12 +6,19 @@ import manifold3d
 import numpy as np
 import pytest
 
-from vfx.geometry.faces import all_faces
 from vfx.raytrace.materials import refractive_indices
 from vfx.raytrace.render import render_frame
-from vfx.raytrace.settings import Camera, Film, FloorLook
+from vfx.raytrace.settings import Camera, Film, FloorLook, Light
 
-from .conftest import Plane, ball_mesh, box_polygons, box_solid, in_pieces, mesh_solid
+from .conftest import (
+    Plane,
+    ball_mesh,
+    boundary_of,
+    box_polygons,
+    box_solid,
+    in_pieces,
+    mesh_solid,
+)
 from .optics import (
     NO_KEY,
     direction_sky,
@@ -273,12 +280,10 @@ def test_a_camera_inside_glass_sees_out_through_one_interface(device):
     assert np.median(end, axis=0)[1:] == pytest.approx(INDEX * direction[0, 1:], abs=4e-3)
 
 
-def test_faces_of_all_elements_are_closed_under_partners(make_solid, make_pieces):
-    from vfx.raytrace.boundary import moved_boundary
-
+def test_faces_of_all_elements_are_closed_under_partners(device, make_solid, make_pieces):
     solid = make_solid((5, 4, 3), spacing=0.1)
     fragments = make_pieces(solid, pieces=7)
-    boundary = moved_boundary(solid, all_faces(solid), fragments)
+    boundary = boundary_of(device, solid, fragments)
     partner = boundary.partner
     inner = partner >= 0
     assert inner.sum() == boundary.is_fracture.sum() > 0
@@ -286,3 +291,43 @@ def test_faces_of_all_elements_are_closed_under_partners(make_solid, make_pieces
     own = np.sort(boundary.triangle[inner].reshape(-1, 9), axis=1)
     assert np.array_equal(own, np.sort(boundary.triangle[partner[inner]].reshape(-1, 9), axis=1))
     assert (boundary.fragment[inner] != boundary.fragment[partner[inner]]).all()
+
+
+@pytest.mark.parametrize("pieces", [3, 8, 12, 20])
+def test_a_stack_of_overlapping_pieces_is_one_body(device, pieces):
+    """Cubes shifted by little: where one ends the ray is inside of all the others."""
+    solid = box_solid((pieces, 1, 1))
+    fragments = in_pieces(solid, pieces, 1, 0.0, 0.0)
+    step, order = 0.04, np.argsort(fragments.fragment)
+    place = np.column_stack([step * np.arange(pieces), np.zeros(pieces), np.zeros(pieces)])
+    fragments.translation[:] = (place - solid.position)[order]
+    whole = mesh_solid(*box_polygons((-0.5, -0.5, -0.5),
+                                     (0.5 + step * (pieces - 1), 0.5, 0.5)))
+    random = np.random.default_rng(4)
+    origin = np.column_stack([np.full(64, -3.0), random.uniform(-0.2, 0.2, (64, 2))])
+    direction = np.column_stack([np.ones(64), random.uniform(-0.05, 0.05, (64, 2))])
+    # The tint tells how far a ray goes through glass.
+    tinted = finish_pair(kind="glass", ior=INDEX, tint=(0.1, 0.3, 0.6), tint_depth=0.3)
+    sky = direction_sky()
+    stacked, single = (
+        traced_light(device, body, parts, tinted, origin, direction, sky, samples=16)
+        for body, parts in ((solid, fragments), (whole, in_pieces(whole, 1, 1, 0.0, 0.0))))
+    assert np.isfinite(stacked).all()
+    assert np.abs(stacked - single).max(axis=2).mean() < 1e-3
+    assert (np.abs(stacked - single).max(axis=2) > 1e-2).mean() < 5e-3
+
+
+@pytest.mark.parametrize("lighting", ["harmonic", "path"])
+def test_any_number_of_pieces_in_one_place_gives_a_picture(device, lighting):
+    """Forty turned cubes about one point: too many to know them all, but all light is finite."""
+    solid = box_solid((40, 1, 1), spacing=0.1)
+    fragments = in_pieces(solid, 40, 1, 0.0, 2.0)
+    center = np.einsum("kij,kj->ki", fragments.rotation,
+                       solid.position[np.argsort(fragments.fragment)])
+    fragments.translation[:] = -center
+    made = render_frame(
+        device, solid, fragments, Camera(position=(0.0, 0.1, 0.5), target=(0.0, 0.0, 0.0)),
+        Light(), {"stone": CLEAR}, Plane(height=-0.1), FloorLook(),
+        Film(resolution=(48, 32), samples=4, lighting=lighting), np.ones((8, 16, 3), np.float32))
+    assert all(np.isfinite(channel).all() for channel in made.values())
+    assert 0.0 < made["R"].mean() < 10.0

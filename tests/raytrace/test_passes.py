@@ -9,6 +9,8 @@ import OpenEXR
 import pytest
 from scipy.spatial.transform import Rotation
 
+from vfx.geometry.bodies import Body
+from vfx.geometry.build import build_solid
 from vfx.raytrace import film as film_module
 from vfx.raytrace.camera import camera_view, frame_header
 from vfx.raytrace.camera_path import camera_path
@@ -16,7 +18,17 @@ from vfx.raytrace.exr import write_exr
 from vfx.raytrace.motion import Neighbors
 from vfx.raytrace.passes import channel_names, pass_names
 from vfx.raytrace.render import render_picture
-from vfx.raytrace.settings import PASSES, Camera, CameraKey, Film, FloorLook, Light, Look
+from vfx.raytrace.settings import (
+    PASSES,
+    Camera,
+    CameraKey,
+    Film,
+    Finish,
+    FloorLook,
+    Light,
+    Look,
+    MaterialLook,
+)
 
 SKY = np.linspace(0.2, 1.4, 16 * 32 * 3, dtype=np.float32).reshape(16, 32, 3)
 LOOK = {"stone": Look(albedo=(0.6, 0.4, 0.3), fracture_albedo=(0.1, 0.2, 0.7), specular=0.2)}
@@ -242,3 +254,22 @@ def test_camera_inside_the_object_sees_its_inside(shoot, make_solid, make_pieces
         floor_plane(enabled=False), FloorLook(), film(samples=1), SKY).channels
     assert (made["A"] == 1.0).all() and (made["fragment.id"] == 0.0).all()
     assert made["depth.Z"].max() < 1.23 and np.isfinite(made["R"]).all()
+
+
+@pytest.mark.parametrize("shape", ["voronoi", "tet-shell"])
+def test_a_texture_colours_the_surface_and_not_the_broken_faces(device, make_pieces, floor_plane,
+                                                                shape):
+    body = Body(material="stone", shape=shape, box=(0.5, 0.5, 0.5), elements=200,
+                center=(0.0, 0.3, 0.0))
+    solid = build_solid(device, [body]).solid
+    fragments = make_pieces(solid, pieces=9, spread=0.08, turn=0.3)
+    painted = MaterialLook(
+        Finish(albedo=(1.0, 0.5, 1.0), texture="paint"), Finish(albedo=(0.1, 0.2, 0.7)))
+    paint = np.broadcast_to(np.float32([0.25, 0.8, 0.5]), (3, 5, 3))
+    made = render_picture(device, solid, fragments, CAMERA, Light(), {"stone": painted},
+                          floor_plane(), FloorLook(), film(), SKY, images={"paint": paint})
+    albedo = stacked(made.channels, "albedo", "RGB")
+    broken, whole = made.channels["mask.fracture"] == 1.0, made.channels["mask.surface"] == 1.0
+    assert min(broken.sum(), whole.sum()) > 50
+    assert np.allclose(albedo[broken], [0.1, 0.2, 0.7], atol=1e-4)
+    assert np.allclose(albedo[whole], [0.25, 0.4, 0.5], atol=1e-4)

@@ -1,0 +1,100 @@
+"""Odd environments, cameras and films through the real commands: refused, or a finite picture."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import OpenEXR
+import pytest
+from PIL import Image
+from small_plate import plate_shot
+
+SHOT = plate_shot("1001-1001", 5, (32, 24), 6)
+INSIDE = "\n[camera]\nposition = [0.001, 0.071, 0.0]\ntarget = [0.0, 0.07, -1.0]\n"
+
+
+def write_environment(path: Path, pixels: np.ndarray) -> None:
+    OpenEXR.File({"compression": OpenEXR.ZIP_COMPRESSION, "type": OpenEXR.scanlineimage},
+                 {"RGB": np.ascontiguousarray(pixels)}).write(str(path))
+
+
+@pytest.fixture
+def shot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    sky = np.ones((8, 16, 3), np.float32)
+    for name, value in (("nan", np.nan), ("inf", np.inf), ("negative", -1.0)):
+        odd = sky.copy()
+        odd[3, 4, 1] = value
+        write_environment(tmp_path / f"{name}.exr", odd)
+    write_environment(tmp_path / "one.exr", sky[:1, :1])
+    write_environment(tmp_path / "black.exr", 0.0 * sky)
+    write_environment(tmp_path / "blinding.exr", 1e30 * sky)
+    Image.fromarray((255 * sky).astype(np.uint8)).save(tmp_path / "eight.png")
+    path = tmp_path / "plate.toml"
+    path.write_text(SHOT)
+    return path
+
+
+@pytest.mark.parametrize(("more", "words"), [
+    ('[light]\nenvironment = "nan.exr"', "not a number in 1 pixel(s), the first at column 4, row"),
+    ('[light]\nenvironment = "inf.exr"', "an infinite value in 1 pixel(s)"),
+    ('[light]\nenvironment = "negative.exr"', "a negative value in 1 pixel(s)"),
+    ('[light]\nenvironment = "one.exr"', "has 1 x 1 pixels; at least 2 x 2 are needed"),
+    ('[light]\nenvironment = "eight.png"', "must be an .exr or .hdr file, not .png"),
+    ('[floor_look]\ntexture = "gone.png"', "floor_look.texture: found 'gone.png'"),
+    ('passes = ["beauty", "normals"]', "render.passes: found ['beauty', 'normals']"),
+    ("crop = [30, 20, 10, 10]", "which reaches beyond the picture of 32 x 24 pixels"),
+    ("crop = [0, 0, 0, 5]", "with a width and height of at least 1 pixel"),
+    ("[camera]\nfocal_length = -50.0", "camera.focal_length: found -50.0"),
+    ("[camera]\nfilm_width = 0.0", "camera.film_width: found 0.0"),
+    (INSIDE, "inside body 'plate'"),
+])
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_odd_pictures_are_refused_before_anything_is_written(
+        shot: Path, vfx, command: str, more: str, words: str) -> None:
+    shot.write_text(SHOT + more + "\n")
+    before = sorted(path.name for path in shot.parent.iterdir())
+    result = vfx(command, shot)
+    assert result.exit_code == 2, result.output
+    assert words in result.stderr
+    assert sorted(path.name for path in shot.parent.iterdir()) == before
+
+
+def test_a_film_without_pixels_is_refused(shot: Path, vfx) -> None:
+    shot.write_text(SHOT.replace("resolution = [32, 24]", "resolution = [0, 24]"))
+    result = vfx("run", shot)
+    assert (result.exit_code, "render.resolution: found [0, 24]" in result.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("more", [
+    '[light]\nenvironment = "black.exr"', '[light]\nenvironment = "blinding.exr"',
+    INSIDE + '[materials.glass.surface]\npreset = "glass"'])
+def test_odd_but_sound_pictures_are_finite(shot: Path, vfx, more: str) -> None:
+    shot.write_text(SHOT + more + "\n")
+    result = vfx("run", shot, "--device", "cpu")
+    assert result.exit_code == 0, result.output
+    with OpenEXR.File("work/plate/render/plate.1001.exr", separate_channels=True) as file:
+        for name, channel in file.channels().items():
+            assert np.isfinite(channel.pixels).all(), name
+
+
+def test_too_large_an_environment_is_refused_by_its_header(shot: Path) -> None:
+    """32768 x 8192 pixels take gigabytes: they are not even read."""
+    path = shot.with_name("vast.exr")
+    write_environment(path, np.zeros((8, 16, 3), np.float16))
+    low_corner, high_corner = (0, 0), (32767, 8191)
+    data = path.read_bytes()
+    window = np.array([0, 0, 15, 7], "<i4").tobytes()
+    vast = np.array([*low_corner, *high_corner], "<i4").tobytes()
+    path.write_bytes(data.replace(window, vast))
+    shot.write_text(SHOT + '[light]\nenvironment = "vast.exr"\n')
+    result = subprocess.run(
+        [sys.executable, "-c", "from vfx.pipeline.cli import main; main()", "check", str(shot)],
+        capture_output=True, text=True, check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30)))
+    assert result.returncode == 2, result.stderr
+    assert "at most 16384 x 8192 are taken" in result.stderr
