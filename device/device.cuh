@@ -7,6 +7,8 @@
 // FOR_EACH_GROUP the same over groups of LANES lanes: on CUDA LANES threads of a warp run
 //               the body together, on the host one thread runs it on whole vectors
 // FOR_LANES     a loop over the lanes of a group inside FOR_EACH_GROUP, for what is not vectors
+// UNROLL        unrolls a loop on CUDA, so that arrays become registers; UNROLL_HOST one on
+//               the host, so that its counter becomes constants
 // FOR_ROWS      a loop over the rows of a LANES x LANES bit matrix that hold a bit: unrolled on
 //               CUDA, where what a row sums stays in registers; the host skips empty rows
 //               without a jump for each, which no processor could foresee
@@ -43,6 +45,7 @@ typedef unsigned char uint8;
          g < (n); g += (int64)gridDim.x * blockDim.x / LANES)
 #define FOR_LANES(l) for (int l = lane_index(), l##_end = l + 1; l < l##_end; ++l)
 #define UNROLL _Pragma("unroll")
+#define UNROLL_HOST
 #define FOR_ROWS(i, matrix)                                                   \
     UNROLL for (int i = 0; i < LANES; ++i)                                    \
         if ((matrix) >> (LANES * i) & ((1 << LANES) - 1))
@@ -145,6 +148,7 @@ DEVICE double double_from_bits(int64 v) { return __longlong_as_double(v); }
 #define FOR_EACH_GROUP(g, n, chunk) FOR_EACH_CHUNKED(g, n, chunk)
 #define FOR_LANES(l) for (int l = 0; l < LANES; ++l)
 #define UNROLL
+#define UNROLL_HOST VFX_PRAGMA(GCC unroll 16)
 #define FOR_ROWS(i, matrix)                                                   \
     for (uint64 i, i##_left = rows_with_bits(matrix);                         \
          i##_left && (i = __builtin_ctzll(i##_left) / LANES, true); i##_left &= i##_left - 1)

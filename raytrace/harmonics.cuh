@@ -18,17 +18,17 @@ DEVICE Vec3 harmonic_radiance(const float *table, Vec3 d)
 }
 
 // Irradiance on a surface with normal n. The table holds the factors of the polynomials
-// P_lm(z) Re (x + iy)^m and P_lm(z) Im (x + iy)^m; those of odd degrees above 1 are zero.
+// (l - m)! P_lm(z) Re (x + iy)^m and of Im; those of odd degrees above 1 are zero.
 DEVICE Vec3 harmonic_irradiance(const float *table, Vec3 n)
 {
     Vec3 sum = make_vec3(0.0f, 0.0f, 0.0f);
     float real = 1.0f, imaginary = 0.0f, diagonal = 1.0f;
-    for (int m = 0; m <= HARMONIC_DEGREE; ++m) {
+    UNROLL_HOST for (int m = 0; m <= HARMONIC_DEGREE; ++m) {
         float before = 0.0f, now = diagonal;
-        for (int l = m; l <= HARMONIC_DEGREE; ++l) {
+        UNROLL_HOST for (int l = m; l <= HARMONIC_DEGREE; ++l) {
             if (l > m) {
-                const float next =
-                    ((float)(2 * l - 1) * n.z * now - (float)(l + m - 1) * before) / (float)(l - m);
+                const float next = (float)(2 * l - 1) * n.z * now
+                                   - (float)((l + m - 1) * (l - m - 1)) * before;
                 before = now;
                 now = next;
             }

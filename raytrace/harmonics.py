@@ -44,7 +44,7 @@ def norm_factor(degree: int, order: int) -> float:
     m = abs(order)
     twice = 1.0 if m == 0 else 2.0
     return math.sqrt(twice * (2 * degree + 1) / (4.0 * math.pi)
-                     * math.factorial(degree - m) / math.factorial(degree + m))
+                     / (math.factorial(degree - m) * math.factorial(degree + m)))
 
 
 DEGREES = [degree for degree in range(DEGREE + 1) for _ in range(2 * degree + 1)]
@@ -54,7 +54,7 @@ NORM_FACTOR = np.array([norm_factor(*each) for each in zip(DEGREES, ORDERS, stri
 
 
 def polynomials(direction: Array) -> Array:
-    """Return P_lm(z) times the real (m >= 0) or imaginary part of (x + iy)^|m|, (..., 49)."""
+    """Return (l - |m|)! P_lm(z) times Re (x + iy)^m, or Im (x + iy)^|m| for m < 0, (..., 49)."""
     x, y, z = np.moveaxis(np.asarray(direction, float), -1, 0)
     result = np.empty((*x.shape, N_HARMONICS))
     power, diagonal = np.ones_like(x) + 0j, 1.0
@@ -63,7 +63,7 @@ def polynomials(direction: Array) -> Array:
         for degree in range(m, DEGREE + 1):
             if degree > m:
                 before, now = now, ((2 * degree - 1) * z * now
-                                    - (degree + m - 1) * before) / (degree - m)
+                                    - (degree + m - 1) * (degree - m - 1) * before)
             middle = degree * (degree + 1)
             result[..., middle - m] = now * power.imag
             result[..., middle + m] = now * power.real
