@@ -1,4 +1,5 @@
 # The commands of a day. Everything goes into .venv; nothing is installed elsewhere.
+#   make install      set up .venv with the command vfx
 #   make demo         run the small glass shot and say where its pictures are
 #   make test         run all tests
 #   make lint         check style, types and the import rule

@@ -36,7 +36,7 @@ class Rule:
         words = value if isinstance(value, tuple) else (value,)
         if self.choices and not set(words) <= set(self.choices):
             each = "each " if isinstance(value, tuple) else ""
-            return f"must {each}be one of {', '.join(self.choices)}"
+            return f"must {each}be one of {', '.join(filter(None, self.choices))}"
         for number in _numbers(value):
             if number != number or number in (float("inf"), float("-inf")):
                 return "must be a finite number"

@@ -187,14 +187,14 @@ def storage_errors(path: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise StorageError(f"{path}: no space left on the disk; free some or choose another "
-                               "folder with --work") from None
+                               "folder (--work for the files of a shot)") from None
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
             raise StorageError(f"{path}: cannot be written ({error.strerror}); choose another "
-                               "folder with --work") from None
+                               "folder (--work for the files of a shot)") from None
         if error.errno in (errno.ENOTDIR, errno.EEXIST, errno.EISDIR):
             raise StorageError(f"{path}: cannot be written, a file stands where a folder is "
-                               "needed or the other way round; choose another folder with "
-                               "--work") from None
+                               "needed or the other way round; choose another folder "
+                               "(--work for the files of a shot)") from None
         raise StorageError(f"{path}: cannot be written ({error.strerror or error})") from None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +22,7 @@ from vfx.pipeline.cli_options import (
     run_options,
 )
 from vfx.pipeline.cli_preview import add_preview_command
-from vfx.pipeline.errors import PipelineError
+from vfx.pipeline.errors import MissingInput, PipelineError
 from vfx.pipeline.frames import frames_text
 from vfx.pipeline.progress import Progress, StopSignals
 from vfx.pipeline.report import check_report, clean, refused_mesh_lines, status_table
@@ -391,6 +392,8 @@ def bench_validate(names: tuple[str, ...], plots: Path | None, json_file: Path |
     from vfx.bench.rows import write_json
     from vfx.bench.validation.run import VALIDATIONS, run_validations
 
+    if plots is not None and importlib.util.find_spec("matplotlib") is None:
+        raise MissingInput("--plots needs matplotlib: pip install 'vfx-fracture[bench]'")
     rows, passed = run_validations(names or tuple(VALIDATIONS), plots)
     if json_file is not None:
         write_json(json_file, rows)

@@ -54,6 +54,9 @@ def preview(shot: Path, frame: int | None, show: str, color: str | None, layer: 
       vfx preview shots/glass.toml --frame 1013 --pass forward -o motion.png
       vfx preview shots/vase.toml --frame 1012 --width 1280 --samples 64 --lighting path
     """
+    if output is not None and output.suffix.lower() not in (".png", ".jpg", ".jpeg"):
+        raise click.BadParameter(f"found {str(output)!r}, but only .png and .jpg are written",
+                                 param_hint="--output")
     opened = open_work(Request(shot, work=work))
     check_meshes(opened.shot)
     view = ViewRequest(frame=frame, show=show, color=color or "", layer=layer, width=width,

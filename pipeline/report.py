@@ -158,11 +158,14 @@ def _body_lines(shot: Shot, plan: Plan) -> list[str]:
 
 
 def _sim_lines(shot: Shot, plan: Plan) -> list[str]:
-    """Return what the simulation needs, and how long it may take here."""
+    """Return what the stages need, and how long the simulation may take here."""
+    from vfx.geometry.build import solid_bytes
+
+    memory = max(plan.memory, solid_bytes(shot.bodies))
     return [
         f"sim         {plan.n_bonds} bonds; steps are stable up to {plan.stable_step:.4g} s, "
         f"used are {shot.solver.timestep:.4g} s",
-        f"memory      about {as_size(plan.memory)} ({as_size(host_memory())} available)",
+        f"memory      about {as_size(memory)} ({as_size(host_memory())} available)",
         *_duration_lines(shot, plan),
     ]
 

@@ -97,6 +97,7 @@ def test_frames_and_passes_need_their_pieces(shot):
     assert picture(shot, "--frame", "1002", "--width", "192").shape == (128, 192, 3)
     assert vfx("preview", shot, "--frame", "1002", "-o", "here.jpg", "--device",
                "cpu").exit_code == 0
+    assert vfx("preview", shot, "-o", "here.exr").exit_code == 2 and not Path("here.exr").exists()
     with Image.open("here.jpg") as image:
         assert image.format == "JPEG" and image.size == (96, 64)
 
