@@ -205,6 +205,11 @@ def read_exr(path):
     return arrays, header
 
 
+def exr_size(path):
+    height, width = next(iter(read_exr(path)[0].values())).shape[:2]
+    return width, height
+
+
 MODULES = {
     "vfx.device": ("open_device", "DeviceError", "Device"),
     "vfx.geometry.build": ("check_bodies", "solid_bytes", "build_solid", "lowest_point",
@@ -215,7 +220,7 @@ MODULES = {
     "vfx.sim.pace": ("seconds_per_bond",),
     "vfx.sim.simulate": ("Simulation", "Unstable"),
     "vfx.raytrace.environment": ("load_environment",),
-    "vfx.raytrace.exr": ("read_exr", "write_exr"),
+    "vfx.raytrace.exr": ("exr_size", "read_exr", "write_exr"),
     "vfx.raytrace.camera": ("frame_header",),
     "vfx.raytrace.render": ("render_picture",),
 }
