@@ -4,7 +4,6 @@
 #   make test         run all tests
 #   make lint         check style, types and the import rule
 #   make gallery      make the pictures of docs/gallery
-#   make pictures     make the pictures of docs/images (passes, views, lens and shutter)
 #   make tutorial     make the pictures of docs/tutorial.md (needs Chromium)
 #   make reference    write docs/reference.md, every key of a shot file
 #   make cuda-report  compile every kernel for NVIDIA GPUs (needs nvcc, no GPU)
@@ -23,7 +22,7 @@ SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13)
 PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11 python; do \
   if $$name -c '$(SUPPORTED)' 2>/dev/null; then echo $$name; break; fi; done)
 
-.PHONY: help install demo gallery pictures tutorial reference test lint cuda-report clean
+.PHONY: help install demo gallery tutorial reference test lint cuda-report clean
 .DELETE_ON_ERROR:
 
 help:
@@ -60,19 +59,6 @@ tutorial: $(VENV)/installed-dev
 
 reference: $(VENV)/installed
 	$(BIN)/vfx reference > docs/reference.md
-
-# The passes of one frame of the small plate, and the small vase before any simulation.
-pictures: $(VENV)/installed
-	$(BIN)/vfx run shots/glass_small.toml --frames 1010 --device cpu
-	for layer in depth N forward albedo diffuse specular shadow fragment damage mask \
-	    cryptomatte; do \
-	  $(BIN)/vfx preview shots/glass_small.toml --frame 1010 --pass $$layer --width 320 \
-	    -o docs/images/pass_$$layer.png --device cpu || exit 1; done
-	for view in exploded cut; do \
-	  $(BIN)/vfx preview shots/vase_small.toml --show $$view --width 480 \
-	    -o docs/images/vase_$$view.png --device cpu || exit 1; done
-	$(BIN)/vfx preview shots/glass_small.toml --show cut --color strength --width 480 \
-	  -o docs/images/glass_strength.png --device cpu
 
 test: $(VENV)/installed-dev
 	$(BIN)/pytest
