@@ -27,9 +27,10 @@ from vfx.geometry.bodies import Body
 from vfx.geometry.build import build_solid
 from vfx.geometry.faces import all_faces
 from vfx.geometry.handoff import Array, Faces, FragmentsFrame, Solid
-from vfx.pipeline.cache import publish
+from vfx.pipeline.cache import read_npz, write_npz
 from vfx.pipeline.devices import open_device
 from vfx.pipeline.errors import FrameFailed
+from vfx.pipeline.stages import STAGE
 from vfx.raytrace.boundary import moved_boundary
 from vfx.raytrace.bvh import build_bvh
 from vfx.raytrace.camera import CameraRays, View, camera_view
@@ -272,25 +273,19 @@ def _cached_solid(case: str, body: Body, request: Request) -> Solid:
 
     It is made in a process of its own, so that its memory does not count as the renderer's.
     """
-    path = request.cache / f"render_{case}_{body.elements or body.cells[0]}.npz"
+    # Solids of an older version are others.
+    version, size = STAGE["geometry"].version, body.elements or body.cells[0]
+    path = request.cache / f"render_{case}_{size}_v{version}.npz"
     if not path.is_file():
-        path.parent.mkdir(parents=True, exist_ok=True)
         try:
             with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
                 pool.submit(_make_solid, body, path, request.device, request.threads).result()
         except BrokenProcessPool:
             raise FrameFailed(f"{case}: the process that made its elements was ended, most likely "
                               "for want of memory; measure less with --elements") from None
-    with np.load(path) as stored:
-        arrays: dict[str, Array] = {name: stored[name] for name in stored.files}
-    return Solid.from_arrays(arrays)
+    return Solid.from_arrays(read_npz(path))
 
 
 def _make_solid(body: Body, path: Path, device: str, threads: int | None) -> None:
     solid = build_solid(open_device(device, threads), [body]).solid
-    publish(path, lambda temporary: _write(temporary, solid))
-
-
-def _write(path: Path, solid: Solid) -> None:
-    with open(path, "wb") as file:
-        np.savez(file, **solid.to_arrays())  # type: ignore[arg-type]
+    write_npz(path, solid.to_arrays())
