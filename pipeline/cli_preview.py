@@ -12,7 +12,7 @@ from vfx.pipeline.physics import check_meshes
 from vfx.pipeline.preview import write_picture
 from vfx.pipeline.run import Request, open_work
 from vfx.pipeline.views import COLORS, SAMPLES, SHOWN, WIDTH, ViewRequest, make_view, view_path
-from vfx.raytrace.settings import PASSES
+from vfx.raytrace.settings import LIGHTINGS, PASSES
 
 
 @click.command()
@@ -31,7 +31,7 @@ from vfx.raytrace.settings import PASSES
               help=f"Width of the picture; by default the frames', at most {WIDTH}.")
 @click.option("--samples", type=click.IntRange(1, 4096), default=SAMPLES, show_default=True,
               metavar="N", help="Camera rays a pixel.")
-@click.option("--lighting", type=click.Choice(("harmonic", "path")), default="harmonic",
+@click.option("--lighting", type=click.Choice(LIGHTINGS), default="harmonic",
               show_default=True, help="By harmonics, or slower along paths with several bounces.")
 @click.option("--output", "-o", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="The PNG or JPEG to write; by default a PNG in <work>/preview/.")

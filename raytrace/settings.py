@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from vfx.geometry.bodies import Vector
 from vfx.geometry.schema import REQUIRED, setting
 
+#: How diffuse light is found (:mod:`vfx.raytrace.render`).
+LIGHTINGS = ("harmonic", "path")
 #: What a frame may hold, in the order of its documentation (:mod:`vfx.raytrace.passes`).
 PASSES = ("beauty", "depth", "N", "P", "forward", "albedo", "diffuse", "specular", "refraction",
           "shadow", "fragment", "damage", "mask", "cryptomatte")
@@ -229,7 +231,7 @@ class Film:
     occlusion: bool = setting(True, "Whether the environment is occluded by nearby surfaces.")
     lighting: str = setting(
         "harmonic", "harmonic (environment by spherical harmonics, one bounce: quick and smooth) "
-        "or path (every bounce traced).", choices=("harmonic", "path"))
+        "or path (every bounce traced).", choices=LIGHTINGS)
     bounces: int = setting(
         4, "Bounces between opaque surfaces, with path lighting.", at_least=0, at_most=1000)
     depth: int = setting(
