@@ -25,7 +25,9 @@ CHUNKS = 10
 BLOCKS = ((16, 25, 25), (40, 50, 50), (80, 125, 100), (200, 200, 250))
 #: Pairs of clusters are searched on the host, which takes long beyond this size.
 LARGEST_CLUSTERED = 1_000_000
-_DIRECTED_BONDS_TIMED = 2e9
+#: Enough that a stretch of the largest block has several steps: between them, not at the ends of
+#: a stretch, two passes over the particles are one.
+_DIRECTED_BONDS_TIMED = 15e9
 
 
 @dataclass(frozen=True)

@@ -112,6 +112,14 @@ DEVICE float lane_lowest(lane_f v)
         v = lane_min(v, __shfl_xor_sync(lane_group_mask(), v, step));
     return v;
 }
+DEVICE double lane_highest(lane_d v)
+{
+    for (int step = LANES / 2; step > 0; step /= 2) {
+        const double other = __shfl_xor_sync(lane_group_mask(), v, step);
+        v = v > other ? v : other;
+    }
+    return v;
+}
 // Order what the lanes of a group wrote before what they read next.
 DEVICE void lane_fence() { __syncwarp(lane_group_mask()); }
 
@@ -246,6 +254,12 @@ DEVICE float lane_lowest(lane_f v)
     float lowest = v[0];
     for (int l = 1; l < LANES; ++l) lowest = v[l] < lowest ? v[l] : lowest;
     return lowest;
+}
+DEVICE double lane_highest(lane_d v)
+{
+    double highest = v[0];
+    for (int l = 1; l < LANES; ++l) highest = v[l] > highest ? v[l] : highest;
+    return highest;
 }
 DEVICE void lane_fence() {}
 

@@ -52,7 +52,7 @@ STAGES = (
     Stage("geometry", 3, build_geometry,
           takes=("shot.shape", "meshes"),
           gives="solid", file_name="solid.npz"),
-    Stage("sim", 4, simulate,
+    Stage("sim", 5, simulate,
           takes=("solid", "shot.physics", "density pictures"),
           gives="motion", file_name="frame.{frame:04d}.npz"),
     Stage("align", 1, align_fragments,

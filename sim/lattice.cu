@@ -43,16 +43,34 @@ KERNEL void lattice_find(
     }
 }
 
-// Break overstretched bonds, then sum the forces of the live ones [N] and the smallest stretch
-// of each particle. Each bond is visited once and acts on both ends. A tile is some layers of
-// rows; it sums into four planes of its own, which reach a horizon further than its rows.
+// Clear some rows and blocks of a tile's planes in all its layers. The first LANES of a plane are
+// slack for lanes that stand outside of their row; what they get is zero, or never read.
+DEVICE void clear_ahead(
+    float *plane, int64 plane_stride, int layers, int rows_b, int blocks, int from_row, int to_row,
+    int from_block, int to_block)
+{
+    for (int k = 0; k < 4; ++k)
+        for (int layer = 0; layer < layers; ++layer)
+            for (int row = from_row; row < to_row; ++row) {
+                float *own = plane + k * plane_stride + LANES
+                             + LANES * blocks * ((int64)layer * rows_b + row);
+                for (int64 p = LANES * from_block; p < LANES * to_block; p += LANES)
+                    lane_store(own + p, lane_splat(0.0f));
+            }
+    lane_fence();
+}
+
+// Break overstretched bonds, then sum the forces of the live ones [c V^2] and the smallest
+// stretch of each particle. Each bond is visited once and acts on both ends. A tile is some
+// layers of rows; it sums into four planes of its own, which reach a horizon further than its rows.
 //
-// The blocks of a row are visited across the rows, so that what one cluster loads is still in
-// the cache for the next; the offsets are sorted so that neighbouring stores do not overlap.
+// A tile is swept row by row through all layers, so that what a row needs of those within the
+// horizon is still in the cache; long rows are cut into segments. Planes are cleared just ahead of
+// the sweep. The offsets are sorted so that neighbouring stores do not overlap.
 KERNEL void lattice_forces(
     int n_tiles, int first_cluster, int tile_layers, int n_layers, int rows_b, int blocks,
-    int n_offsets, int64 axis_stride, int64 plane_start, int64 plane_stride,
-    float least_threshold, float weak_factor, int smaller, int partial, float stiffness,
+    int n_offsets, int reach, int segment, int64 axis_stride, int64 plane_start,
+    int64 plane_stride, float least_threshold, float weak_factor, int smaller, int partial,
     const int *flag,
     const int64 *step,
     const int *shift,           // (n_offsets,) lanes from a particle to its neighbour
@@ -71,78 +89,83 @@ KERNEL void lattice_forces(
     const lane_f zero = lane_splat(0.0f);
     FOR_EACH_GROUP(tile, n_tiles, 1) {
         float *plane = slot + plane_start + 4 * plane_stride * tile;
-        for (int64 p = 0; p < 4 * plane_stride; p += LANES) lane_store(plane + p, zero);
-        lane_fence();
         const int first_layer = (int)tile * tile_layers;
-        const int n_rows = rows_b * minimum(tile_layers, n_layers - first_layer);
+        const int layers = minimum(tile_layers, n_layers - first_layer);
+        const int n_segments = (blocks + segment - 1) / segment;
 
-        for (int item = 0; item < n_rows * blocks; ++item) {
-            const int64 local = (int64)(item % n_rows) * blocks + item / n_rows;
-            const int64 c = first_cluster + (int64)first_layer * rows_b * blocks + local;
-            const int64 at = LANES * c;
-            // The first LANES of a plane are slack for lanes that stand outside of their row.
-            float *own = plane + LANES + LANES * local;
-            uint8 *mine = live + n_offsets * c;
-            const bool softened = weakened[c] != 0;
-            const lane_f least =
-                lane_splat(softened ? weak_factor * least_threshold : least_threshold);
-            const int *from[3];
-            lane_i moved[3];
-            for (int k = 0; k < 3; ++k) {
-                from[k] = displacement + k * axis_stride + at;
-                moved[k] = lane_load(from[k]);
-            }
-            lane_f sum[3] = {zero, zero, zero}, lowest = zero;
-
-            for (int o = 0; o < n_offsets; ++o) {
-                const int row = mine[o];
-                if (!row) continue;
-                const Bond bond = bond_of_offset(word + OFFSET_WORDS * o, from, shift[o], moved);
-                lane_f pull = bond.pull;
-                if (row != ROW_BITS) pull = lane_select(lane_from_bits(row), pull, zero);
-                lane_f stretch = pull * bond.length;
-
-                // Break a bond stretched beyond the limit of its ends; hardly any bond is
-                // beyond the least threshold of all.
-                if (UNLIKELY(lane_bits(stretch > least))) {
-                    lane_f limit = bond_limit(
-                        smaller, lane_load(threshold + at), lane_load(threshold + at + shift[o]));
-                    if (softened)
-                        limit = lane_select(
-                            lane_from_bits(weak[n_offsets * c + o]), limit * weak_factor, limit);
-                    const int torn = lane_bits(stretch > limit);
-                    if (torn) {
-                        mine[o] = (uint8)(row & ~torn);
-                        pull = lane_select(lane_from_bits(torn), zero, pull);
-                        stretch = pull * bond.length;
-                        for (int l = 0; l < LANES && edge_offset[o] >= 0; ++l)
-                            if (torn >> l & 1)
-                                edge_step[edge[3 * (at + l) + edge_offset[o]]] = step[0] + 1;
-                    }
-                }
-
-                // Pull both ends together: c V^2 stretch, along the bond (eq. 3).
-                if (partial) pull = pull * word[OFFSET_WORDS * o + 6];
-                float *other = own + shift[o];
+        for (int sweep = 0; sweep < n_segments * rows_b; ++sweep) {
+            const int b = sweep % rows_b;
+            const int from_block = segment * (sweep / rows_b);
+            const int to_block = minimum(from_block + segment, blocks);
+            clear_ahead(plane, plane_stride, tile_layers + reach, rows_b, blocks,
+                        b ? b + reach : 0, minimum(b + reach + 1, rows_b),
+                        from_block ? from_block + 1 : 0, minimum(to_block + 1, blocks));
+            for (int item = 0; item < layers * (to_block - from_block); ++item) {
+                const int64 local = ((int64)(item % layers) * rows_b + b) * blocks
+                                    + from_block + item / layers;
+                const int64 c = first_cluster + (int64)first_layer * rows_b * blocks + local;
+                const int64 at = LANES * c;
+                float *own = plane + LANES + LANES * local;
+                uint8 *mine = live + n_offsets * c;
+                const bool softened = weakened[c] != 0;
+                const lane_f least =
+                    lane_splat(softened ? weak_factor * least_threshold : least_threshold);
+                const int *from[3];
+                lane_i moved[3];
                 for (int k = 0; k < 3; ++k) {
-                    sum[k] = lane_fma(pull, bond.y[k], sum[k]);
-                    lane_store(other + k * plane_stride, lane_fnma(
-                        pull, bond.y[k], lane_load(other + k * plane_stride)));
+                    from[k] = displacement + k * axis_stride + at;
+                    moved[k] = lane_load(from[k]);
                 }
-                lowest = lane_min(lowest, stretch);
-                lane_store(other + 3 * plane_stride,
-                           lane_min(lane_load(other + 3 * plane_stride), stretch));
+                lane_f sum[3] = {zero, zero, zero}, lowest = zero;
+
+                for (int o = 0; o < n_offsets; ++o) {
+                    const int row = mine[o];
+                    if (!row) continue;
+                    const float *constant = word + OFFSET_WORDS * o;
+                    const Bond bond = bond_of_offset(constant, from, shift[o], moved);
+                    lane_f pull = bond.pull;
+                    if (row != ROW_BITS) pull = lane_select(lane_from_bits(row), pull, zero);
+                    lane_f stretch = pull * bond.length;
+
+                    // Break a bond stretched beyond the limit of its ends; hardly any bond is
+                    // beyond the least threshold of all.
+                    if (UNLIKELY(lane_bits(stretch > least))) {
+                        const float *own_limit = threshold + at;
+                        lane_f limit = bond_limit(
+                            smaller, lane_load(own_limit), lane_load(own_limit + shift[o]));
+                        const int soft = softened ? weak[n_offsets * c + o] : 0;
+                        limit = lane_select(lane_from_bits(soft), limit * weak_factor, limit);
+                        const int torn = lane_bits(stretch > limit);
+                        if (torn) {
+                            mine[o] = (uint8)(row & ~torn);
+                            pull = lane_select(lane_from_bits(torn), zero, pull);
+                            stretch = pull * bond.length;
+                            for (int l = 0; l < LANES && edge_offset[o] >= 0; ++l)
+                                if (torn >> l & 1)
+                                    edge_step[edge[3 * (at + l) + edge_offset[o]]] = step[0] + 1;
+                        }
+                    }
+
+                    // Pull both ends together: c V^2 stretch, along the bond (eq. 3).
+                    if (partial) pull = pull * constant[6];
+                    float *other = own + shift[o];
+                    for (int k = 0; k < 3; ++k) {
+                        sum[k] = lane_fma(pull, bond.y[k], sum[k]);
+                        lane_store(other + k * plane_stride, lane_fnma(
+                            pull, bond.y[k], lane_load(other + k * plane_stride)));
+                    }
+                    lowest = lane_min(lowest, stretch);
+                    lane_store(other + 3 * plane_stride,
+                               lane_min(lane_load(other + 3 * plane_stride), stretch));
+                    lane_fence();
+                }
+                for (int k = 0; k < 3; ++k)
+                    lane_store(own + k * plane_stride, lane_load(own + k * plane_stride) + sum[k]);
+                lane_store(own + 3 * plane_stride,
+                           lane_min(lane_load(own + 3 * plane_stride), lowest));
                 lane_fence();
             }
-            for (int k = 0; k < 3; ++k)
-                lane_store(own + k * plane_stride, lane_load(own + k * plane_stride) + sum[k]);
-            lane_store(own + 3 * plane_stride,
-                       lane_min(lane_load(own + 3 * plane_stride), lowest));
-            lane_fence();
         }
-        for (int k = 0; k < 3; ++k)
-            for (int64 p = k * plane_stride; p < (k + 1) * plane_stride; p += LANES)
-                lane_store(plane + p, lane_load(plane + p) * stiffness);
     }
 }
 

@@ -28,6 +28,9 @@ from vfx.sim.particles import Particles
 
 #: Layers of rows in a tile, unless the horizon is larger.
 TILE_LAYERS = 8
+#: Forces and displacements that a sweep comes back to, less than what a core's cache holds.
+SWEEP_BYTES = 400_000
+_BYTES_A_PARTICLE = 28
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,11 @@ class Box:
         """The arguments by which the kernels know tiles and planes."""
         return (self.n_tiles, self.first_cluster, self.tile_layers, self.shape[0],
                 self.shape[1], self.blocks)
+
+    def segment(self, reach: int) -> int:
+        """Clusters of a row in a segment: the rows within the horizon fit into the cache."""
+        rows = (self.tile_layers + reach) * min(2 * reach + 1, self.shape[1])
+        return max(4, SWEEP_BYTES // (rows * LANES * _BYTES_A_PARTICLE))
 
 
 def is_lattice(solid: Solid) -> bool:
@@ -133,18 +141,20 @@ class LatticeBonds:
         return cell
 
     def set_stiffness(self, particles: Particles, stiffness: Array) -> None:
-        """Keep c V^2 [N] of each body."""
+        """Keep c V^2 [N] of each body; forces are summed in this unit."""
         volume = self._solid.length_scale**3
         self._stiffness = stiffness * volume**2
+        for box, unit in zip(self.boxes, self._stiffness, strict=True):
+            particles.slot_unit[box.first_cluster:box.first_cluster + box.n_clusters] = unit
 
     def forces(
         self, particles: Particles, weak_factor: float, break_rule: str = "larger"
     ) -> list[Launch]:
         """Return a launch a body that breaks bonds and sums forces into the slots."""
         return [self._module.lattice_forces.prepare(
-            *box.tiling, self._n_offsets, self.layout.axis_stride, box.plane_start,
-            box.plane_stride, particles.least_threshold, weak_factor,
-            int(break_rule == "smaller"), self._partial, float(self._stiffness[body]),
+            *box.tiling, self._n_offsets, self._reach, box.segment(self._reach),
+            self.layout.axis_stride, box.plane_start, box.plane_stride,
+            particles.least_threshold, weak_factor, int(break_rule == "smaller"), self._partial,
             particles.flag, particles.step,
             self._shift[body], self._word[body], self._edge_offset, self._edge, self._weak,
             self._weakened, particles.displacement, particles.threshold, self.live,

@@ -30,6 +30,7 @@ class Particles:
     base_threshold: Any     # (C, 8) float32: tau
     strengthening: Any      # (C,) float32: alpha
     support: Any            # (C, 8) float32: reach of an element downward
+    largest_support: Any    # (C,) float32: the largest of a cluster
     position: Any           # (C, 3, 8) float64
     velocity: Any           # (C, 3, 8) float64
     acceleration: Any       # (C, 3, 8) float32
@@ -37,6 +38,8 @@ class Particles:
     threshold: Any          # (C, 8) float32: tau'
     edge_step: Any          # (edges,) int64: step at which an adjacency edge broke, or -1
     slot: Any               # float32: force and smallest stretch, where the layout says
+    slot_unit: Any          # (C,) float32 [N]: unit of the force in the slots
+    travel: Any             # (C,) float64: at least the way from where contact was sought
     flag: Any               # (4,) int32: control words, see layout.cuh
     step: Any               # (1,) int64: steps done
     least_threshold: float  # the smallest tau; tau' is never below it
@@ -61,10 +64,13 @@ def make_particles(
         base_threshold=put(threshold, fill=1.0),
         strengthening=device.from_host(strengthening[lane].astype(np.float32)),
         support=put(support),
+        largest_support=device.from_host(layout.scatter(support.astype(np.float32)).max(1)),
         position=device.from_host(rest), velocity=xp.zeros(vectors, np.float64),
         acceleration=xp.zeros(vectors, np.float32),
         displacement=xp.zeros(3 * LANES * layout.n_clusters, np.int32),
         threshold=put(threshold, fill=1.0), edge_step=xp.full(max(n_edges, 1), -1, np.int64),
         slot=xp.zeros(layout.n_slot_floats, np.float32),
+        slot_unit=xp.ones(layout.n_clusters, np.float32),
+        travel=xp.zeros(layout.n_clusters, np.float64),
         flag=xp.zeros(4, np.int32), step=xp.zeros(1, np.int64),
         least_threshold=float(threshold.astype(np.float32).min()))

@@ -176,18 +176,20 @@ class Simulation:
             floor.friction, 0.5 * contact.skin if touching else 1e150,
             LARGEST_STEP * float(self.solid.size.min()),
             self.layout.cluster_stride, self.layout.axis_stride)
+        resting = (particles.rest_position, particles.support, particles.largest_support,
+                   contact.noted)
         drift = step.drift.prepare(
             n_clusters, solver.timestep, decay, *bounds, particles.acceleration,
-            particles.rest_position, particles.support, contact.noted, particles.flag,
-            particles.velocity, particles.position, particles.displacement)
+            *resting, particles.flag, particles.travel, particles.velocity, particles.position,
+            particles.displacement)
         forces = self.bonds.forces(particles, solver.weak_factor, solver.break_rule)
         if touching:
             forces += contact.forces(particles, self.bonds.live)
         balls, held = self.balls, self._held
         acting = (
-            self._source_start, self._source, particles.slot, particles.inverse_mass,
-            particles.inverse_density, particles.base_threshold, particles.strengthening,
-            balls.word, balls.position, balls.velocity)
+            self._source_start, self._source, particles.slot, particles.slot_unit,
+            particles.inverse_mass, particles.inverse_density, particles.base_threshold,
+            particles.strengthening, balls.word, balls.position, balls.velocity)
         kick, first_kick = ([step.kick.prepare(
             n_clusters, balls.count, half, kept, *solver.gravity, contact.quantum,
             particles.flag, *acting, particles.position, contact.touched, contact.force,
@@ -212,10 +214,9 @@ class Simulation:
         if self._is_simple():
             sequences["on"] = [end, step.kick_and_drift.prepare(
                 n_clusters, balls.count, solver.timestep, decay, *solver.gravity, contact.quantum,
-                *bounds, *acting, particles.rest_position, particles.support, contact.noted,
-                particles.flag, contact.touched, contact.force, balls.force, particles.velocity,
-                particles.position, particles.acceleration, particles.threshold,
-                particles.displacement),
+                *bounds, *acting, *resting, particles.flag, particles.travel, contact.touched,
+                contact.force, balls.force, particles.velocity, particles.position,
+                particles.acceleration, particles.threshold, particles.displacement),
                 *balls.move(particles, solver, floor, self._colliders), *evaluate]
         return sequences
 

@@ -7,28 +7,40 @@
 // v(t + dt/2) and x(t + dt) of a cluster from v(t), already damped, and a(t); bounce off the
 // floor; the displacement in fixed point. Ask for new contact candidates where a particle has
 // moved half the skin, halt where one ran away.
+//
+// `travel` is at least as far as any particle of the cluster is from its noted place. As long as
+// it is below half the skin the noted places need not be read, unless `measure` says so.
 DEVICE void drift_cluster(
     int64 c, const lane_d *speed, const lane_f *a, double dt, double inverse_unit,
     double floor_height, double restitution, double friction,
-    double half_skin, double largest_step, int64 cluster_stride, int64 axis_stride,
-    const double *rest, const float *support, const double *noted,
-    int *flag, double *velocity, double *position, int *displacement)
+    double half_skin, double largest_step, int64 cluster_stride, int64 axis_stride, bool measure,
+    const double *rest, const float *support, const float *largest_support, const double *noted,
+    int *flag, double *travel, double *velocity, double *position, int *displacement)
 {
-    lane_d moved2 = lane_splat(0.0), step2 = lane_splat(0.0), depth = lane_splat(0.0);
+    lane_d x[3], step2 = lane_splat(0.0);
     for (int k = 0; k < 3; ++k) {
         const int64 at = LANES * (3 * c + k);
         const lane_d v = speed[k] + lane_double(a[k]) * (0.5 * dt);
-        const lane_d x = lane_load(position + at) + v * dt;
-        const lane_d moved = x - lane_load(noted + at);
+        x[k] = lane_load(position + at) + v * dt;
         lane_store(velocity + at, v);
-        lane_store(position + at, x);
+        lane_store(position + at, x[k]);
         lane_store(displacement + c * cluster_stride + k * axis_stride,
-                   lane_low_bits((x - lane_load(rest + at)) * inverse_unit));
-        moved2 = moved2 + moved * moved;
+                   lane_low_bits((x[k] - lane_load(rest + at)) * inverse_unit));
         step2 = step2 + v * v;
-        if (k == 1) depth = floor_height - x + lane_double(lane_load(support + LANES * c));
     }
-    if (!lane_all_at_most(moved2, half_skin * half_skin)) flag[FLAG_REBUILD] = REBUILD_MOVED;
+    double far = travel[c] + sqrt(lane_highest(step2)) * dt;
+    // A millionth less, for what was lost by rounding.
+    if (measure || !(far <= 0.999999 * half_skin)) {
+        lane_d moved2 = lane_splat(0.0);
+        for (int k = 0; k < 3; ++k) {
+            const lane_d moved = x[k] - lane_load(noted + LANES * (3 * c + k));
+            moved2 = moved2 + moved * moved;
+        }
+        if (!lane_all_at_most(moved2, half_skin * half_skin)) flag[FLAG_REBUILD] = REBUILD_MOVED;
+        far = sqrt(lane_highest(moved2));
+    }
+    lane_fence();
+    travel[c] = far;
     const double fastest2 = largest_step * largest_step / (dt * dt);
     if (!lane_all_at_most(step2, fastest2)) {
         FOR_LANES(l) {
@@ -38,7 +50,7 @@ DEVICE void drift_cluster(
         }
         flag[FLAG_HALT] = HALT_FAULT;
     }
-    if (!lane_all_at_most(depth, 0.0)) {
+    if (!lane_all_at_most(floor_height - x[1], -(double)largest_support[c])) {
         FOR_LANES(l) {
             const int64 i = LANES * c + l;
             const Vec3d v = load_particle(velocity, i);
@@ -56,8 +68,10 @@ KERNEL void drift(
     const float *acceleration,  // (n_clusters, 3, LANES) [m/s^2]
     const double *rest,         // (n_clusters, 3, LANES) [m]
     const float *support,       // (n_clusters, LANES) [m]: reach of an element downward
+    const float *largest_support, // (n_clusters,) [m]: the largest of them
     const double *noted,        // (n_clusters, 3, LANES) [m]: when last collected
     INOUT int *flag,
+    INOUT double *travel,       // (n_clusters,) [m]: see drift_cluster
     INOUT double *velocity,     // (n_clusters, 3, LANES) [m/s]
     INOUT double *position,     // (n_clusters, 3, LANES) [m]
     OUT int *displacement)      // [unit], modulo 2^32, by the strides
@@ -72,8 +86,8 @@ KERNEL void drift(
             a[k] = lane_load(acceleration + at);
         }
         drift_cluster(c, speed, a, dt, inverse_unit, floor_height, restitution, friction,
-                      half_skin, largest_step, cluster_stride, axis_stride, rest, support, noted,
-                      flag, velocity, position, displacement);
+                      half_skin, largest_step, cluster_stride, axis_stride, true, rest, support,
+                      largest_support, noted, flag, travel, velocity, position, displacement);
     }
 }
 
@@ -98,8 +112,8 @@ KERNEL void measure_displacement(
 DEVICE void accelerate_cluster(
     int64 c, int n_projectiles, double gravity_x, double gravity_y, double gravity_z,
     double quantum, const int *source_start, const int64 *source, const float *slot,
-    const float *inverse_mass, const float *inverse_density, const float *base_threshold,
-    const float *strengthening, const double *ball, const double *ball_position,
+    const float *slot_unit, const float *inverse_mass, const float *inverse_density,
+    const float *base_threshold, const float *strengthening, const double *ball, const double *ball_position,
     const double *ball_velocity, const double *position, int *touched, int64 *contact,
     int64 *ball_force, float *acceleration, float *threshold, lane_f *a)
 {
@@ -118,7 +132,8 @@ DEVICE void accelerate_cluster(
     const lane_i real = inverse > lane_splat(0.0f);
     const float gravity[3] = {(float)gravity_x, (float)gravity_y, (float)gravity_z};
     for (int k = 0; k < 3; ++k)
-        a[k] = lane_select(real, force[k] * inverse + gravity[k], lane_splat(0.0f));
+        a[k] = lane_select(
+            real, force[k] * slot_unit[c] * inverse + gravity[k], lane_splat(0.0f));
 
     if (touched[c]) {
         for (int k = 0; k < 3; ++k) lane_store(acceleration + LANES * (3 * c + k), a[k]);
@@ -175,7 +190,8 @@ KERNEL void kick(
     const int *flag,
     const int *source_start,    // (n_clusters + 1,)
     const int64 *source,        // (sources, 2): first float of a source, stride of components
-    const float *slot,          // bond force [N] and smallest stretch, by the sources
+    const float *slot,          // bond force [slot_unit] and smallest stretch, by the sources
+    const float *slot_unit,     // (n_clusters,) [N]
     const float *inverse_mass,  // (n_clusters, LANES) [1/kg], 0 for padding
     const float *inverse_density, // (n_clusters, LANES) [m^3/kg], 0 for padding
     const float *base_threshold,// (n_clusters, LANES) tau
@@ -196,8 +212,9 @@ KERNEL void kick(
         lane_f a[3];
         accelerate_cluster(
             c, n_projectiles, gravity_x, gravity_y, gravity_z, quantum, source_start, source, slot,
-            inverse_mass, inverse_density, base_threshold, strengthening, ball, ball_position,
-            ball_velocity, position, touched, contact, ball_force, acceleration, threshold, a);
+            slot_unit, inverse_mass, inverse_density, base_threshold, strengthening, ball,
+            ball_position, ball_velocity, position, touched, contact, ball_force, acceleration,
+            threshold, a);
         for (int k = 0; k < 3; ++k) {
             const int64 at = LANES * (3 * c + k);
             lane_store(acceleration + at, a[k]);
@@ -217,6 +234,7 @@ KERNEL void kick_and_drift(
     const int *source_start,    // the arrays of kick
     const int64 *source,
     const float *slot,
+    const float *slot_unit,
     const float *inverse_mass,
     const float *inverse_density,
     const float *base_threshold,
@@ -226,8 +244,10 @@ KERNEL void kick_and_drift(
     const double *ball_velocity,
     const double *rest,         // those of drift
     const float *support,
+    const float *largest_support,
     const double *noted,
     INOUT int *flag,
+    INOUT double *travel,
     INOUT int *touched,
     INOUT int64 *contact,
     INOUT int64 *ball_force,
@@ -242,16 +262,17 @@ KERNEL void kick_and_drift(
         lane_f a[3];
         accelerate_cluster(
             c, n_projectiles, gravity_x, gravity_y, gravity_z, quantum, source_start, source, slot,
-            inverse_mass, inverse_density, base_threshold, strengthening, ball, ball_position,
-            ball_velocity, position, touched, contact, ball_force, acceleration, threshold, a);
+            slot_unit, inverse_mass, inverse_density, base_threshold, strengthening, ball,
+            ball_position, ball_velocity, position, touched, contact, ball_force, acceleration,
+            threshold, a);
         lane_d speed[3];
         for (int k = 0; k < 3; ++k) {
             const lane_d v = lane_load(velocity + LANES * (3 * c + k));
             speed[k] = (v + lane_double(a[k]) * (0.5 * dt)) * decay * decay;
         }
         drift_cluster(c, speed, a, dt, inverse_unit, floor_height, restitution, friction,
-                      half_skin, largest_step, cluster_stride, axis_stride, rest, support, noted,
-                      flag, velocity, position, displacement);
+                      half_skin, largest_step, cluster_stride, axis_stride, false, rest, support,
+                      largest_support, noted, flag, travel, velocity, position, displacement);
     }
 }
 

@@ -28,9 +28,8 @@ def turned_pair() -> list[Body]:
              center=(0.1, 0.0, 0.0), rotation=(0.0, 0.0, 77.0))]
 
 
-@pytest.mark.parametrize("horizon", [1.0, 1.5, 3.0, 4.2])
-def test_layouts_agree_on_bonds_and_forces(device: Device, horizon: float) -> None:
-    bodies = turned_pair()
+def assert_layouts_agree(device: Device, bodies: list[Body], horizon: float) -> None:
+    """The same bonds, forces, stable step and energy of noise, lattice or not."""
     solid = build_solid(bodies)
     sims = [Simulation(device, solid, {"glass": GLASS}, Solver(horizon=horizon),
                        Floor(enabled=False), bodies=bodies, layout=kind)
@@ -45,6 +44,22 @@ def test_layouts_agree_on_bonds_and_forces(device: Device, horizon: float) -> No
     assert np.abs(one.acceleration - other.acceleration).max() < 1e-5 * scale
     assert one.stable_step == pytest.approx(other.stable_step, rel=1e-5)
     assert one.energies()[1] == pytest.approx(other.energies()[1], rel=1e-5)
+
+
+@pytest.mark.parametrize("horizon", [1.0, 1.5, 3.0, 4.2])
+def test_layouts_agree_on_bonds_and_forces(device: Device, horizon: float) -> None:
+    assert_layouts_agree(device, turned_pair(), horizon)
+
+
+@pytest.mark.parametrize("horizon", [2.0, 3.0])
+def test_long_rows_are_swept_in_segments(
+    device: Device, horizon: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vfx.sim.lattice.SWEEP_BYTES", 0)
+    long = Body(name="long", material="glass", cells=(103, 7, 9), spacing=SPACING)
+    box = LatticeBonds(device, build_solid([long]), horizon).boxes[0]
+    assert box.blocks > 2 * box.segment(int(horizon))
+    assert_layouts_agree(device, [long], horizon)
 
 
 @pytest.mark.parametrize("horizon", [1.0, 2.0, 3.0])
