@@ -20,6 +20,7 @@ USD_SUFFIXES = ("usd", "usda", "usdc", "usdz")
 #: Files that are text in every case.
 TEXT_SUFFIXES = ("obj", "off")
 SUFFIXES = ("obj", "ply", "stl", "glb", "off", *USD_SUFFIXES)
+_KNOWN = ", ".join(name.upper() for name in SUFFIXES)
 
 #: Bytes of a file, and triangles of a mesh, at most.
 LARGEST_FILE = 4_000_000_000
@@ -54,14 +55,14 @@ def read_raw_mesh(path: Path) -> RawMesh:
     """Read a mesh file; raise MeshError, or FileNotFoundError where there is none."""
     suffix = path.suffix.lower().removeprefix(".")
     if suffix not in SUFFIXES:
-        hint = "; save it as GLB, which holds all in one file" if suffix == "gltf" else ""
-        raise MeshError(f"is no kind of mesh file that is known ('.{suffix}'): use "
-                        f"{', '.join(name.upper() for name in SUFFIXES)}{hint}")
+        hint = " (GLB holds all of a glTF in one file)" if suffix == "gltf" else ""
+        raise MeshError(f"is no kind of mesh file that is known ('.{suffix}'); save it as one "
+                        f"of {_KNOWN}{hint}")
     if not path.exists():
         raise FileNotFoundError("there is no such file")
     if not path.is_file():
         raise MeshError(f"is {'a folder' if path.is_dir() else 'no regular file'}; give a mesh "
-                        "file")
+                        f"file: {_KNOWN}")
     size = path.stat().st_size
     if size == 0:
         raise MeshError("is empty (0 bytes); export the mesh again")
@@ -72,6 +73,8 @@ def read_raw_mesh(path: Path) -> RawMesh:
         if suffix in USD_SUFFIXES:
             from vfx.geometry.mesh_usd import read_usd
 
+            # Its reader does not say why it could not open a file.
+            path.open("rb").close()
             raw = read_usd(path)
         else:
             raw = _read_with_trimesh(path.read_bytes(), suffix)
@@ -79,17 +82,17 @@ def read_raw_mesh(path: Path) -> RawMesh:
         raise
     except MemoryError:
         raise MeshError("does not fit into the memory; reduce the mesh") from None
-    except ModuleNotFoundError:
-        # The reader went to guess an encoding: it was to be text, and is none.
-        raise MeshError(f"cannot be read as {suffix.upper()} (neither its text nor its numbers); "
-                        "is it whole, and what its name says?") from None
     except Exception as error:
         # Whatever a damaged file makes a reader raise is a damaged file.
-        reason = f"{type(error).__name__}: {error}".splitlines()[0][:120]
-        raise MeshError(f"cannot be read as {suffix.upper()} ({reason}); is it whole, and what "
-                        "its name says?") from None
+        raise MeshError(unreadable(suffix)) from error
     _check_raw(raw, suffix)
     return raw
+
+
+def unreadable(suffix: str) -> str:
+    """Return the sentence on a file that is not what its name says."""
+    return (f"cannot be read as {suffix.upper()}: it is damaged, cut short, or of another kind "
+            "than its name says; export it again, or name it by its kind")
 
 
 def join_meshes(parts: list[RawMesh]) -> RawMesh:
@@ -132,13 +135,23 @@ def _read_with_trimesh(data: bytes, suffix: str) -> RawMesh:
 
     if suffix in TEXT_SUFFIXES:
         if b"\0" in data:
-            raise MeshError(f"is no text, as {suffix.upper()} files are; is it whole, and what its "
-                            "name says?")
+            raise MeshError(f"is no text, as {suffix.upper()} files are; export it again, or name "
+                            "it by its kind")
         # Names of parts and materials may be in any old encoding; they do not matter.
         data = data.decode("utf-8", errors="replace").encode()
+    if suffix == "obj":
+        from vfx.geometry.mesh_obj import forward_obj, rewritten
+
+        data = forward_obj(data)
     # An empty resolver: no file that this one names is ever looked for.
-    scene: Any = trimesh.load_scene(
-        io.BytesIO(data), file_type=suffix, resolver={}, process=False)
+    try:
+        scene: Any = trimesh.load_scene(
+            io.BytesIO(data), file_type=suffix, resolver={}, process=False)
+    except Exception:
+        if suffix == "obj":
+            # Name the line that is wrong, where one is.
+            rewritten(data)
+        raise
     parts = []
     for node in scene.graph.nodes_geometry:
         matrix, name = scene.graph[node]

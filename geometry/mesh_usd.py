@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from vfx.geometry.handoff import Array
-from vfx.geometry.mesh_files import MeshError, RawMesh, join_meshes, placed
+from vfx.geometry.mesh_files import MeshError, RawMesh, join_meshes, placed, unreadable
 
 
 def read_usd(path: Path) -> RawMesh:
@@ -28,7 +28,7 @@ def read_usd(path: Path) -> RawMesh:
     except Exception:
         layer = None
     if not layer:
-        raise MeshError("cannot be read as USD; is it whole, and what its name says?")
+        raise MeshError(unreadable("USD"))
     others = sorted(layer.GetCompositionAssetDependencies())
     if others or _has_clips(layer):
         named = f" (such as {others[0]})" if others else ""

@@ -246,7 +246,13 @@ FILES = {
                 "not finite, the first is number 3"),
     "inf.obj": (b"v 0 0 0\nv 1 0 0\nv 0 inf 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 2 3 4\nf 1 4 3\n",
                 "not finite"),
-    "outside.obj": (b"v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 9\n", "cannot be read|names vertex"),
+    "outside.obj": (b"v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 9\n",
+                    "a face in line 4 that names vertex 9, but there are 3, counted from 1"),
+    "backward.obj": (b"v 0 0 0\nv 1 0 0\nv 0 1 0\nf -1 -2 -4\n", "line 4 that names vertex -4"),
+    "zero.obj": (b"v 0 0 0\nv 1 0 0\nv 0 1 0\n\nf 0 1 2\n", "line 5 that names vertex 0"),
+    "endless.obj": (b"v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 99999999999999999999\n", "line 4"),
+    "word.obj": (b"v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 a/1\n", "line 4 with a corner 'a/1'"),
+    "vertex.obj": (b"v 0 0 0\nv 1 x 0\nv 0 1 0\nf 1 2 3\n", "line 2 says one, 'v 1 x 0'"),
     "short.ply": (b"ply\nformat binary_little_endian 1.0\nelement vertex 99999999999\n"
                   b"property float x\nproperty float y\nproperty float z\nelement face 1\n"
                   b"property list uchar int vertex_indices\nend_header\n\0\0", "cannot be read"),
@@ -261,8 +267,22 @@ FILES = {
 def test_a_file_that_is_no_mesh_is_refused_with_a_sentence(tmp_path, name):
     content, says = FILES[name]
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(MeshError, match=says):
+    with pytest.raises(MeshError, match=says) as caught:
         read_raw_mesh(tmp_path / name)
+    assert "Error" not in str(caught.value)
+
+
+def test_vertices_counted_backward_are_those_before_the_face(device, tmp_path):
+    raw = sphere()
+    lines = []
+    for a, b, c in raw.vertex[raw.triangle].tolist():
+        lines += [f"v {x!r} {y!r} {z!r}" for x, y, z in (a, b, c)]
+        lines += ["vt 0.5 0.25", "f -3/-1 -2/-1 -1/-1"]
+    (tmp_path / "backward.obj").write_text("\n".join(lines) + "\n")
+    made, report = surface(device, read_raw_mesh(tmp_path / "backward.obj"))
+    assert np.array_equal(made.vertex[made.triangle],
+                          (whole := surface(device, raw)[0]).vertex[whole.triangle])
+    assert report.is_watertight and (made.uv == [0.5, 0.25]).all()
 
 
 def test_a_folder_or_nothing_is_refused(tmp_path):
