@@ -21,7 +21,7 @@ from vfx.geometry.elements import Surface
 from vfx.geometry.handoff import Array
 from vfx.geometry.inspect import MeshReport
 from vfx.geometry.mesh import make_surface
-from vfx.geometry.mesh_files import MeshError, RawMesh, read_raw_mesh
+from vfx.geometry.mesh_files import RawMesh, read_raw_mesh
 
 #: Elements in a cube of lambda: of blue-noise sites at their least distance, and of
 #: tetrahedra between layers lambda apart.
@@ -166,6 +166,8 @@ def _stamp(body: Body, folder: Path | None) -> tuple[int, ...]:
         return ()
     try:
         status = os.stat(_path(body, folder))
+    except PermissionError:
+        raise
     except (OSError, ValueError):
         raise FileNotFoundError("there is no such file") from None
     return status.st_ino, status.st_size, status.st_mtime_ns
@@ -187,12 +189,7 @@ def _raw_mesh(mesh: str, path: str) -> RawMesh:
         from vfx.geometry.assets import make_asset
 
         return make_asset(mesh.removeprefix(ASSET))
-    try:
-        return read_raw_mesh(Path(path))
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise MeshError(f"cannot be read: {error.strerror}") from None
+    return read_raw_mesh(Path(path))
 
 
 @functools.lru_cache(maxsize=8)

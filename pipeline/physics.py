@@ -60,6 +60,9 @@ def check_meshes(shot: Shot) -> None:
         except FileNotFoundError as error:
             raise MissingInput(f"{where}: {error}; paths are named from the folder of the "
                                "shot") from None
+        except OSError as error:
+            raise MissingInput(f"{where}: cannot be read ({error.strerror}); give yourself the "
+                               "right to read it (chmod +r), or name a copy") from None
         except ValueError as error:
             raise ShotError(f"{where} {error}") from error
 

@@ -87,6 +87,17 @@ def test_a_folder_with_the_name_of_a_mesh_ends_in_exit_code_2(vfx, shot):
     assert result.exit_code == 2 and "is a folder; give a mesh file" in result.output
 
 
+def test_a_mesh_that_may_not_be_read_ends_in_exit_code_3(vfx, shot, monkeypatch):
+    def refused(path):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_bytes", lambda path, real=Path.read_bytes: (
+        refused(path) if path.suffix == ".obj" else real(path)))
+    result = vfx("check", shot)
+    assert result.exit_code == 3
+    assert "thing.obj: cannot be read (Permission denied); give yourself" in result.output
+
+
 def test_names_in_an_old_encoding_do_not_matter(vfx, shot):
     mesh = shot.with_name("thing.obj")
     mesh.write_bytes("o K\u00f6rper\n".encode("latin-1") + mesh.read_bytes())
