@@ -78,8 +78,9 @@ class MeshReport:
                               for hole in self.holes[:3])
             more = f" and {len(self.holes) - 3} more" if len(self.holes) > 3 else ""
             count = "a hole" if len(self.holes) == 1 else f"{len(self.holes)} holes"
-            fix = ("close them in a modelling program" if self.holes[0].size > largest
-                   else elsewhere if repaired else "set repair = true to close them")
+            them = "it" if len(self.holes) == 1 else "them"
+            fix = (f"close {them} in a modelling program" if self.holes[0].size > largest
+                   else elsewhere if repaired else f"set repair = true to close {them}")
             yield f"is open: {count}, {holes}{more}; {fix}"
         if self.tangled:
             yield (f"has {self.tangled} edges where three or more faces meet that enclose "
