@@ -17,6 +17,8 @@ SPEED: dict[str, Any] = {"unit": "m/s", "at_least": -1e6, "at_most": 1e6}
 TURN: dict[str, Any] = {"unit": "degrees", "at_least": -1e6, "at_most": 1e6}
 
 SHAPES = ("grid", "tet-shell", "voronoi")
+#: With fewer tetrahedra there is no telling beforehand how many of them layers will have.
+LEAST_TETRAHEDRA = 50
 #: Lengths in metres of the units that a mesh may be in.
 UNITS = {"m": 1.0, "dm": 0.1, "cm": 0.01, "mm": 1e-3, "km": 1e3, "in": 0.0254, "ft": 0.3048}
 #: What stands in a setting that the mesh file itself decides.
@@ -125,6 +127,9 @@ class Body:
         if given and not self.is_block and not self.spacing and not self.elements:
             yield "elements", ("missing, and so is spacing; give the number of elements, or the "
                                "spacing in metres")
+        if self.shape == "tet-shell" and 0 < self.elements < LEAST_TETRAHEDRA:
+            yield "elements", (f"found {self.elements}, but layers of tetrahedra take at least "
+                               f"{LEAST_TETRAHEDRA}; ask for more, or use shape = \"voronoi\"")
         if not self.mesh:
             for key, value, plain in (
                     ("mesh_unit", self.mesh_unit, FROM_FILE), ("mesh_up", self.mesh_up, FROM_FILE),

@@ -106,8 +106,8 @@ def divide_shell(
     empty = sum(not len(shell.tet) for shell in shells)
     if empty:
         raise ValueError(
-            f"{empty} of the {len(bodies)} solids of the mesh are too thin for a tetrahedron at a "
-            f"layer spacing of {unit * frame.scale:.4g} m; use a smaller spacing or a larger count")
+            f"has {empty} of its {len(bodies)} solids too thin for a tetrahedron at a layer "
+            f"spacing of {unit * frame.scale:.4g} m; use a smaller spacing or more elements")
     _refuse_unfit(bodies, shells, unit * frame.scale)
     progress("Joining tetrahedra", 0.95)
     elements = _elements(frame, bodies, shells, unit, layers)
@@ -120,7 +120,7 @@ def _refuse_unfit(bodies: Sequence[Body], shells: Sequence[Shell], spacing: floa
     of_mesh = 1.0 / sum(body.volume for body in bodies)
     lost = of_mesh * sum(shell.lost_volume + shell.detached_volume for shell in shells)
     filled = of_mesh * sum(float(volumes(shell.point, shell.tet).sum()) for shell in shells)
-    way_out = ('use a smaller spacing or a larger count, or shape = "voronoi", which follows the '
+    way_out = ('use a smaller spacing or more elements, or shape = "voronoi", which follows the '
                "surface")
     if lost > MOST_LOST:
         raise ValueError(f"is too thin for tetrahedra at a layer spacing of {spacing:.4g} m: "

@@ -98,6 +98,13 @@ def test_a_mesh_that_may_not_be_read_ends_in_exit_code_3(vfx, shot, monkeypatch)
     assert "thing.obj: cannot be read (Permission denied); give yourself" in result.output
 
 
+def test_too_few_tetrahedra_are_refused_with_the_least_number(vfx, shot):
+    shot.write_text(SHOT.replace("elements = 500", 'elements = 2\nshape = "tet-shell"'))
+    result = vfx("check", shot)
+    assert result.exit_code == 2
+    assert "bodies[1].elements: found 2, but layers of tetrahedra take at least 50" in result.output
+
+
 def test_names_in_an_old_encoding_do_not_matter(vfx, shot):
     mesh = shot.with_name("thing.obj")
     mesh.write_bytes("o K\u00f6rper\n".encode("latin-1") + mesh.read_bytes())
