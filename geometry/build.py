@@ -17,7 +17,7 @@ import numpy as np
 from vfx.device import Device
 from vfx.geometry.bodies import Body
 from vfx.geometry.check import check_elements, check_whole
-from vfx.geometry.crossings import build_tree, triangles_above
+from vfx.geometry.crossings import build_tree, points_inside
 from vfx.geometry.cubes import block_elements, divide_grid
 from vfx.geometry.elements import Elements, Progress, Surface
 from vfx.geometry.faces import empty_faces, join_faces
@@ -270,8 +270,7 @@ def refuse_overlap(device: Device, parts: Sequence[_Part]) -> None:
         for b in others:
             near = ((world[b] > low[a]) & (world[b] < high[a])).all(axis=1)
             local = (world[b][near] - np.array(part.body.center)) @ part.axes
-            which, _, turns = triangles_above(device, tree, local)
-            inside = np.bincount(which, weights=turns, minlength=len(local)) > 0.5
+            inside = points_inside(device, tree, local)
             if inside.any():
                 raise ValueError(
                     f"bodies '{part.body.name}' and '{parts[b].body.name}' overlap at rest "

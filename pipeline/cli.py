@@ -25,7 +25,7 @@ from vfx.pipeline.cli_preview import add_preview_command
 from vfx.pipeline.errors import MissingInput, PipelineError
 from vfx.pipeline.frames import frames_text
 from vfx.pipeline.progress import Progress, StopSignals
-from vfx.pipeline.report import check_report, clean, refused_mesh_lines, status_table
+from vfx.pipeline.report import WARNING, check_report, clean, refused_mesh_lines, status_table
 from vfx.pipeline.review import make_review
 from vfx.pipeline.run import (
     Request,
@@ -157,7 +157,8 @@ def check(shot: Path, work: Path | None) -> None:
     if problems:
         click.echo("\n".join(str(problem) for problem in problems), err=True)
         sys.exit(problems[0].exit_code)
-    click.echo(f"{shot}: all well")
+    warned = any(line.startswith(WARNING) for line in lines)
+    click.echo(f"{shot}: {'valid, but see the warnings' if warned else 'all well'}")
 
 
 @main.command()

@@ -125,6 +125,30 @@ def check_floor(shot: Shot) -> None:
             "floor.height, or set floor.enabled = false")
 
 
+def start_warnings(shot: Shot) -> list[str]:
+    """Return what begins inside of something else and would fly apart from the first step on."""
+    from vfx.device import open_device
+    from vfx.geometry.inspect import place_text
+    from vfx.geometry.overlap import ball_depth, find_overlaps, harmless_depth
+
+    device = open_device("cpu")
+    lines = []
+    for overlap in find_overlaps(device, shot.bodies):
+        first, second = overlap.names
+        lines.append(
+            f"bodies '{first}' and '{second}' overlap at rest, about {overlap.volume:.3g} m^3 "
+            f"around {place_text(overlap.place)}; geometry refuses them where an element of one "
+            "is inside the other, so move or turn one of them")
+    for i, ball in enumerate(shot.projectiles):
+        for body in shot.bodies:
+            depth = ball_depth(device, body, ball.position, ball.radius)
+            if depth > harmless_depth(body):
+                lines.append(
+                    f"projectiles[{i + 1}] begins {depth:.3g} m deep in body '{body.name}' and "
+                    "bursts it with the first step; move its position back along its flight")
+    return lines
+
+
 def plan_needs(shot: Shot, available: int) -> Plan:
     """Return what the simulation needs; refuse bodies that cannot even be built."""
     check_geometry(shot, available)

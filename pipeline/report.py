@@ -22,6 +22,7 @@ from vfx.pipeline.physics import (
     disk_needs,
     estimate_time,
     host_memory,
+    start_warnings,
 )
 from vfx.pipeline.quantities import as_clock, as_count, as_size
 from vfx.pipeline.review import FOLDER as REVIEW_FOLDER
@@ -37,6 +38,9 @@ _OWN_FILES = {
     manifest.FILE_NAME, manifest.LOCK_NAME, stage_sim.LOCK_FILE, stage_align.LOCK_FILE,
     stage_align.LINEAGE_FILE, stage_sim.PLOT_FILE, diagnostics.FILE_NAME, *checkpoint.FILES,
 }
+
+#: What lines of a check begin with that stand in nobody's way.
+WARNING = "warning"
 
 _MAP_WIDTH = 100
 _SIGNS = {State.DONE: "#", State.MISSING: ".", State.STALE: "~", State.DAMAGED: "!"}
@@ -121,6 +125,8 @@ def check_report(work: Work) -> tuple[list[str], list[PipelineError]]:
         problems.append(error)
     if controls := _controls_text(shot):
         lines.append(f"controls    {controls}")
+    if not problems:
+        lines += [f"{WARNING}     {line}" for line in start_warnings(shot)]
     needed = sum(disk_needs(shot, stage.name, len(shot.frames)) for stage in STAGES)
     missing = {stage: sum(state is not State.DONE for state in work.states(
         stage, shot.frames).values()) for stage in STAGES}

@@ -105,6 +105,40 @@ def test_too_few_tetrahedra_are_refused_with_the_least_number(vfx, shot):
     assert "bodies[1].elements: found 2, but layers of tetrahedra take at least 50" in result.output
 
 
+TWIN = """
+[[bodies]]
+name = "twin"
+material = "clay"
+mesh = "thing.obj"
+height = 0.2
+elements = 500
+center = [{x}, 0.5, 0.0]
+"""
+BALL = """
+[[projectiles]]
+radius = 0.02
+position = [0.0, {y}, 0.0]
+velocity = [0.0, -1.0, 0.0]
+stiffness = 1e9
+"""
+
+
+@pytest.mark.parametrize(("more", "says"), [
+    (TWIN.format(x=0.19), "bodies 'thing' and 'twin' overlap at rest"),
+    (TWIN.format(x=0.21), ""),
+    (BALL.format(y=0.5), "m deep in body 'thing' and bursts it"),
+    (BALL.format(y=0.6), "projectiles[1] begins 0.02 m deep in body 'thing'"),
+    (BALL.format(y=0.622), ""),
+])
+def test_check_warns_of_what_begins_inside_of_something(vfx, shot, more, says):
+    shot.write_text(SHOT + more)
+    result = vfx("check", shot)
+    assert result.exit_code == 0, result.output
+    assert says in result.output
+    assert ("warning" in result.output) == bool(says)
+    assert ("all well" in result.output) != bool(says)
+
+
 def test_names_in_an_old_encoding_do_not_matter(vfx, shot):
     mesh = shot.with_name("thing.obj")
     mesh.write_bytes("o K\u00f6rper\n".encode("latin-1") + mesh.read_bytes())
