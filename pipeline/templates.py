@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from vfx.pipeline.cache import publish, storage_errors
 from vfx.pipeline.errors import MissingInput, ShotError
 from vfx.pipeline.shot import is_plain_word
 from vfx.pipeline.validate import nearest
@@ -28,10 +29,7 @@ def write_asset(name: str, path: Path) -> None:
         raise ShotError(f"{path}: assets are written as OBJ; name it {path.stem or name}.obj")
     if path.exists():
         raise ShotError(f"{path}: exists already and is not replaced; choose another name")
-    try:
-        write_obj(path, make_asset(name))
-    except OSError as error:
-        raise ShotError(f"{path}: cannot be written: {error.strerror}") from None
+    publish(path, lambda temporary: write_obj(temporary, make_asset(name)))
 
 
 def write_new_shot(name: str, template: str) -> Path:
@@ -47,12 +45,12 @@ def write_new_shot(name: str, template: str) -> Path:
     if not is_plain_word(path.stem):
         raise ShotError(f"{path}: a shot's name is a plain word of letters, digits, _ and -")
     text = (FOLDER / f"{template}.toml").read_text(encoding="utf-8")
-    try:
-        with open(path, "x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise ShotError(f"{path}: exists already and is not replaced; "
-                        "choose another name") from None
-    except OSError as error:
-        raise ShotError(f"{path}: cannot be written: {error.strerror}") from None
+    with storage_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with open(path, "x", encoding="utf-8") as file:
+                file.write(text)
+        except FileExistsError:
+            raise ShotError(f"{path}: exists already and is not replaced; "
+                            "choose another name") from None
     return path

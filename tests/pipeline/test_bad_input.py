@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 from types import SimpleNamespace
@@ -82,6 +83,8 @@ def test_bad_shots_are_refused_before_anything_is_written(
     (["run", "plate.toml", "--work", "/proc/none"], 3, "/proc/none"),
     (["stage", "smi", "plate.toml"], 2, "smi"),
     (["new", "plate"], 2, "exists already"),
+    (["new", "plate.toml/other"], 3, "cannot be written"),
+    (["asset", "vase", "plate.toml/vase.obj"], 3, "cannot be written"),
     (["new", "../a b"], 2, "plain word"),
     (["new", "other", "--from", "glas"], 2, "did you mean 'glass'?"),
 ])
@@ -105,6 +108,21 @@ def test_a_disk_without_room_is_refused_before_anything_is_written(
     assert result.exit_code == 3
     assert "but 100 B is free" in result.stderr
     assert "all well" not in result.output
+
+
+@pytest.mark.parametrize("words", [["new", "other"], ["asset", "bowl", "bowl.obj"]])
+def test_a_disk_that_cannot_be_written_is_no_fault_of_the_values(
+    shot_file: Path, vfx, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    def refused(*args: object, **kwargs: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr("vfx.pipeline.templates.open", refused, raising=False)
+    monkeypatch.setattr("vfx.geometry.assets.write_obj", refused)
+    result = vfx(*words)
+    assert result.exit_code == 3
+    assert "Read-only file system); choose another folder" in result.stderr
+    assert [path.name for path in shot_file.parent.iterdir()] == ["plate.toml"]
 
 
 def test_check_asks_for_room_only_for_what_is_still_to_come(
