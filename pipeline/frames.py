@@ -14,7 +14,7 @@ from vfx.pipeline.errors import ShotError
 
 LAST_FRAME = 9_999_999
 MOST_FRAMES = 100_000
-_PART = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?:x(\d{1,9}))?)?", re.ASCII)
+_PART = re.compile(r"(\d+)(?:-(\d+)(?:x(\d{1,9}))?)?", re.ASCII)
 
 
 def parse_parts(text: str) -> list[range]:
@@ -30,6 +30,9 @@ def parse_parts(text: str) -> list[range]:
             raise ShotError(
                 f"frames '{text}': cannot read '{part.strip()}'; "
                 "write frames like 1001, 1001-1100, 1001-1100x2 or 1001-1010,1020")
+        if any(len(number.lstrip("0")) > len(str(LAST_FRAME))
+               for number in match.groups("0")[:2]):
+            raise ShotError(_too_high(text))
         first = int(match[1])
         last = int(match[2]) if match[2] else first
         step = int(match[3]) if match[3] else 1
@@ -39,7 +42,7 @@ def parse_parts(text: str) -> list[range]:
         if step < 1:
             raise ShotError(f"frames '{text}': a step of 0 never ends; use at least x1")
         if last > LAST_FRAME:
-            raise ShotError(f"frames '{text}': the highest frame number is {LAST_FRAME}")
+            raise ShotError(_too_high(text))
         parts.append(range(first, last + 1, step))
     return parts
 
@@ -85,6 +88,11 @@ def frames_text(frames: Iterable[int]) -> str:
     """Return frames with their noun: ``frame 1001``, ``frames 1001-1004``."""
     listed = format_frames(frames)
     return f"frame {listed}" if listed.isdecimal() else f"frames {listed}"
+
+
+def _too_high(text: str) -> str:
+    return (f"frames '{text[:60]}': the highest frame number is {LAST_FRAME}, and a shot has at "
+            f"most {MOST_FRAMES} frames; write fewer")
 
 
 def _part(part: range) -> str:

@@ -34,6 +34,8 @@ def test_any_text_is_read_or_refused_with_a_sentence(text: str) -> None:
 @pytest.mark.parametrize("text, word", [
     ("1001:2", "x"), ("", "1001"), ("a", "1001"), ("1010-1001", "backwards"), ("5-9x0", "step"),
     ("1001-", "1001"), ("-5", "1001"), ("1,,2", "1001"), ("99999999", "highest"),
+    ("1-1000000000", "highest frame number is 9999999, and a shot has at most 100000 frames"),
+    ("9" * 5000, "highest"),
 ])
 def test_malformed_ranges_say_how_to_write_them(text: str, word: str) -> None:
     with pytest.raises(ShotError, match=word):
