@@ -448,9 +448,19 @@ def _with_auto_timestep(shot: Shot) -> Shot:
     return dataclasses.replace(shot, solver=solver)
 
 
+def _refuse_unstable(shot: Shot) -> None:
+    """Raise ShotError if it is the time step that makes no sense."""
+    from vfx.pipeline.physics import host_memory, plan_needs
+
+    complaint = plan_needs(shot, host_memory()).complaint(shot.solver.timestep)
+    if complaint is not None:
+        raise ShotError(f"{shot.path}: sim.timestep: {complaint}")
+
+
 def _with_time_scale(shot: Shot, time_scale: float) -> Shot:
     exact = time_scale / shot.fps / shot.solver.timestep
     if not 1.0 <= exact <= 1e9:
+        _refuse_unstable(shot)
         raise ShotError(
             f"{shot.path}: time.time_scale: found {time_scale:g}, which makes {exact:.3g} steps a "
             f"frame at {shot.fps:g} fps and a time step of {shot.solver.timestep:g} s; "

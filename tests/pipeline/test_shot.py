@@ -181,6 +181,13 @@ def test_real_time_sets_the_steps_of_a_frame(shot_file: Path) -> None:
     assert "time.time_scale" in message
 
 
+def test_where_the_step_is_too_long_the_time_scale_is_not_blamed(shot_file: Path) -> None:
+    text = SHOT.replace("steps_per_frame = 25", "time_scale = 1.0")
+    message = refusal(shot_file.parent, text.replace("seed = 1", "timestep = 1.0"))
+    assert "sim.timestep: 1 s is above the stable step" in message
+    assert "time_scale" not in message
+
+
 def test_auto_takes_the_largest_safe_power_of_two(shot_file: Path) -> None:
     text = SHOT.replace("seed = 1", "timestep = 'auto'")
     assert load_shot(write(shot_file.parent, text)).solver.timestep == 2.0**-23
