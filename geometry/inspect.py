@@ -83,8 +83,9 @@ class MeshReport:
                    else elsewhere if repaired else f"set repair = true to close {them}")
             yield f"is open: {count}, {holes}{more}; {fix}"
         if self.tangled:
-            yield (f"has {self.tangled} edges where three or more faces meet that enclose "
-                   f"nothing together, the first near {place_text(self.tangled_place)}; remove "
+            count = "an edge" if self.tangled == 1 else f"{self.tangled} edges"
+            yield (f"has {count} where three or more faces meet that enclose nothing together, "
+                   f"the first near {place_text(self.tangled_place)}; remove "
                    "inner walls and loose faces in a modelling program")
         if self.flipped:
             yield (f"has faces that are flipped: {self.flipped} edges lie between two that face "
@@ -93,11 +94,11 @@ class MeshReport:
         if not self.holes and not self.tangled and not self.flipped:
             if self.inside_out:
                 whole = "is inside out" if self.inside_out >= self.bodies else (
-                    f"has {self.inside_out} parts that are inside out")
+                    f"has {self.inside_out} of {self.bodies} parts inside out")
                 fix = elsewhere if repaired else "set repair = true to turn them"
                 yield f"{whole} (its faces point inward); {fix}"
             elif not self.volume > 0.0:
-                yield "encloses no volume; is it a flat sheet?"
+                yield "encloses no volume, like a flat sheet; give it a thickness"
             if self.overlap > LARGEST_OVERLAP:
                 fix = elsewhere if repaired else (
                     "set repair = true to unite parts that overlap, or mend it in a modelling "

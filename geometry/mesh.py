@@ -89,7 +89,7 @@ def upright(raw: RawMesh, body: Body) -> RawMesh:
     scale = unit * body.mesh_scale
     if body.height:
         if not high[1] > low[1]:
-            raise MeshError("is flat: it has no height to be scaled")
+            raise MeshError("is flat: it has no height to be scaled; give it a thickness")
         scale = body.height / float(high[1] - low[1])
     anchor = {"center": 0.5 * (low + high),
               "base": np.array([0.5 * (low[0] + high[0]), low[1], 0.5 * (low[2] + high[2])]),

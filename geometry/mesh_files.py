@@ -95,6 +95,12 @@ def unreadable(suffix: str) -> str:
             "than its name says; export it again, or name it by its kind")
 
 
+def no_triangles(suffix: str) -> str:
+    """Return the sentence on a file without a mesh."""
+    return (f"holds no triangles that can be read as {suffix.upper()}, only points, curves or "
+            "text, if anything; export it again, with its faces")
+
+
 def join_meshes(parts: list[RawMesh]) -> RawMesh:
     """Return several meshes as one; normals and uv stay only where all have them."""
     first = np.cumsum([0] + [len(part.vertex) for part in parts])
@@ -159,8 +165,7 @@ def _read_with_trimesh(data: bytes, suffix: str) -> RawMesh:
         if isinstance(geometry, trimesh.Trimesh) and len(geometry.faces):
             parts.append(placed(_part(geometry), np.asarray(matrix, dtype=np.float64)))
     if not parts:
-        raise MeshError(f"holds no triangles; is it {_a(suffix.upper())} file, and not only "
-                        "points, curves or text?")
+        raise MeshError(no_triangles(suffix))
     return join_meshes(parts)
 
 
@@ -184,8 +189,7 @@ def _check_raw(raw: RawMesh, suffix: str) -> None:
     """Refuse what is no mesh at all."""
     n = len(raw.triangle)
     if n == 0:
-        raise MeshError(f"holds no triangles; is it {_a(suffix.upper())} file, and not only "
-                        "points, curves or text?")
+        raise MeshError(no_triangles(suffix))
     if n > MOST_TRIANGLES:
         raise MeshError(f"has {n:,} triangles, over the {MOST_TRIANGLES:,} that are read; reduce "
                         "the mesh")
@@ -196,9 +200,6 @@ def _check_raw(raw: RawMesh, suffix: str) -> None:
     used[raw.triangle] = True
     wrong = np.flatnonzero(used & ~np.isfinite(raw.vertex).all(axis=1))
     if len(wrong):
-        raise MeshError(f"has {len(wrong)} vertices that are not finite, the first is number "
+        count = "a vertex" if len(wrong) == 1 else f"{len(wrong)} vertices"
+        raise MeshError(f"has {count} not finite, the first is number "
                         f"{int(wrong[0]) + 1}: {raw.vertex[wrong[0]].tolist()}; export it again")
-
-
-def _a(word: str) -> str:
-    return f"an {word}" if word[0] in "AEFHILMNORSX" else f"a {word}"

@@ -51,7 +51,7 @@ def read_usd(path: Path) -> RawMesh:
             parts.append(placed(part, matrix))
             has_subdivision |= mesh.GetSubdivisionSchemeAttr().Get() not in ("none", None)
     if not parts:
-        raise MeshError("holds no mesh that is visible; export one")
+        raise MeshError("holds no mesh that is visible; show it, or export one")
     whole = join_meshes(parts)
     notes = ("The file asks for a subdivision surface; its polygons are taken as they are.",)
     return RawMesh(
