@@ -20,6 +20,10 @@ LARGEST_OVERLAP = 1e-3
 #: Longest side of a hole that is closed on request, as a share of that of the mesh.
 LARGEST_HOLE = 0.25
 
+#: The sentence on a surface that no turning of its triangles helps.
+ONE_SIDED = ("has a surface of one side only (like a Moebius strip), which encloses nothing; mend "
+             "it in a modelling program")
+
 
 @dataclass(frozen=True)
 class MeshReport:
@@ -33,6 +37,7 @@ class MeshReport:
     holes: tuple[Hole, ...]
     flipped: int                         # edges between triangles that face opposite sides
     flipped_place: Array | None
+    one_sided: bool                      # no way to turn triangles makes all face one side
     tangled: int                         # edges of three or more triangles that do not balance
     tangled_place: Array | None
     crowded: int                         # edges where parts touch, and balance
@@ -87,7 +92,9 @@ class MeshReport:
             yield (f"has {count} where three or more faces meet that enclose nothing together, "
                    f"the first near {place_text(self.tangled_place)}; remove "
                    "inner walls and loose faces in a modelling program")
-        if self.flipped:
+        if self.one_sided:
+            yield ONE_SIDED
+        elif self.flipped:
             yield (f"has faces that are flipped: {self.flipped} edges lie between two that face "
                    f"opposite sides, the first near {place_text(self.flipped_place)}; "
                    f"{elsewhere if repaired else 'set repair = true to turn them'}")
@@ -102,7 +109,8 @@ class MeshReport:
             if self.overlap > LARGEST_OVERLAP:
                 fix = elsewhere if repaired else (
                     "set repair = true to unite parts that overlap, or mend it in a modelling "
-                    "program")
+                    "program") if self.bodies + self.cavities > 1 else (
+                    "mend it in a modelling program")
                 yield (f"cuts through itself: {self.crossings:,} pairs of triangles, the first "
                        f"near {place_text(self.crossing_place)}, and {100 * self.overlap:.2g} % "
                        f"of its volume is enclosed twice or backward; {fix}")
@@ -140,6 +148,7 @@ def inspect_mesh(
         area=0.5 * float(area.sum()), holes=tuple(topology.holes()),
         flipped=int(topology.is_flipped.sum()),
         flipped_place=topology.place(topology.is_flipped),
+        one_sided=bool(topology.is_flipped.any()) and topology.consistent_turns() is None,
         tangled=int(topology.is_tangled.sum()),
         tangled_place=topology.place(topology.is_tangled),
         crowded=int((topology.is_crowded & ~topology.is_tangled).sum()),

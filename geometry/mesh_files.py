@@ -200,6 +200,5 @@ def _check_raw(raw: RawMesh, suffix: str) -> None:
     used[raw.triangle] = True
     wrong = np.flatnonzero(used & ~np.isfinite(raw.vertex).all(axis=1))
     if len(wrong):
-        count = "a vertex" if len(wrong) == 1 else f"{len(wrong)} vertices"
-        raise MeshError(f"has {count} not finite, the first is number "
+        raise MeshError(f"has vertices ({len(wrong):,}) that are not finite, the first is number "
                         f"{int(wrong[0]) + 1}: {raw.vertex[wrong[0]].tolist()}; export it again")

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 
 from vfx.geometry.handoff import Array
-from vfx.geometry.inspect import LARGEST_HOLE, place_text
+from vfx.geometry.inspect import LARGEST_HOLE, ONE_SIDED, place_text
 from vfx.geometry.mesh_files import MeshError, RawMesh
 from vfx.geometry.topology import Topology, find_topology
 
@@ -28,8 +28,7 @@ def face_alike(raw: RawMesh, topology: Topology) -> tuple[RawMesh, list[str]]:
     """Turn triangles so that neighbours face one side; raise MeshError if there is none."""
     which = topology.consistent_turns()
     if which is None:
-        raise MeshError("has a surface of one side only (like a Moebius strip), which encloses "
-                        "nothing; mend it in a modelling program")
+        raise MeshError(ONE_SIDED)
     if not which.any():
         return raw, []
     return turn_triangles(raw, which), [f"Turned {int(which.sum())} flipped faces."]
