@@ -260,6 +260,10 @@ def check_folder(folder: Path, needed: int, option: str = "--work") -> None:
     """
     existing = folder.absolute()
     while not existing.exists() and existing != existing.parent:
+        if existing.is_symlink():
+            raise StorageError(f"{folder}: cannot be reached, {existing} is a link to "
+                               f"{existing.readlink()}, which is not there (a disk that is not "
+                               f"mounted?); bring it back or choose another folder with {option}")
         existing = existing.parent
     if not existing.is_dir():
         raise StorageError(f"{folder}: cannot be a folder of results, "

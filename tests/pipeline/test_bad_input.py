@@ -96,6 +96,20 @@ def test_bad_arguments_are_refused_before_anything_is_written(
     assert [path.name for path in shot_file.parent.iterdir()] == ["plate.toml"]
 
 
+@pytest.mark.parametrize("words", [
+    ["run"], ["submit", "--farm", "local"], ["export", "--to", "usd"]])
+def test_a_work_folder_that_is_not_mounted_is_told_from_one_that_is_not_made(
+    shot_file: Path, vfx, words: list[str]
+) -> None:
+    disk = shot_file.parent / "disk"
+    disk.symlink_to("/nowhere/show")
+    result = vfx(words[0], shot_file, *words[1:], "--work", "disk/plate")
+    assert result.exit_code == 3
+    assert f"{disk} is a link to /nowhere/show, which is not there" in result.stderr
+    assert len(result.stderr.splitlines()) == 1 and "--work" in result.stderr
+    assert not result.stdout
+
+
 def test_a_disk_without_room_is_refused_before_anything_is_written(
     shot_file: Path, vfx, monkeypatch: pytest.MonkeyPatch
 ) -> None:
