@@ -13,7 +13,6 @@ from vfx.pipeline.cli_options import (
     check_thread_count,
     ends_in_sentences,
 )
-from vfx.pipeline.errors import MissingInput, ShotError
 from vfx.pipeline.export import FORMATS, ExportRequest, export
 from vfx.pipeline.export_usd import INSTANCER_ABOVE
 from vfx.pipeline.farm.graph import DEFAULT_CHUNK
@@ -22,7 +21,7 @@ from vfx.pipeline.farm.submit import submit as start_submission
 from vfx.pipeline.progress import Progress, StopSignals
 from vfx.pipeline.review import make_review
 from vfx.pipeline.review_page import write_page
-from vfx.pipeline.run import Request, open_work, requested_frames
+from vfx.pipeline.run import Request, frames_to_take, open_work
 
 FRAMES = click.option("--frames", metavar="F", help="Frames like 1001-1010 or 1001-1100x2,1120; "
                       "by default all.")
@@ -140,10 +139,7 @@ def review(shot: Path, frames: str | None, work: Path | None) -> None:
     """
     request = Request(shot, frames, work=work)
     opened = open_work(request)
-    try:
-        chosen = requested_frames(request, opened.shot)
-    except ShotError as error:
-        raise MissingInput(str(error)) from None
+    chosen = frames_to_take(request, opened.shot)
     progress = Progress()
     with StopSignals().caught() as stop, progress.stage("review"):
         def report(fraction: float) -> None:

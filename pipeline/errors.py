@@ -24,6 +24,10 @@ class ShotError(PipelineError):
     exit_code = 2
 
 
+class OutsideShot(ShotError):
+    """Frames are asked for that the shot has not."""
+
+
 class MissingInput(PipelineError):
     """A file, device or upstream stage that the work needs is not there."""
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vfx.pipeline.cache import remove_leftovers
-from vfx.pipeline.errors import MissingInput, ShotError
+from vfx.pipeline.errors import ShotError
 from vfx.pipeline.export_abc import require_alembic, write_abc
 from vfx.pipeline.export_obj import write_materials, write_obj
 from vfx.pipeline.export_usd import INSTANCER_ABOVE, UsdOptions, require_usd, write_usd
 from vfx.pipeline.export_vdb import require_openvdb, write_dust
 from vfx.pipeline.physics import check_folder
 from vfx.pipeline.pieces import PieceReader
-from vfx.pipeline.run import Request, open_work, requested_frames
+from vfx.pipeline.run import Request, frames_to_take, open_work
 
 FOLDER = "export"
 FORMATS = ("usd", "abc", "obj", "vdb")
@@ -36,10 +36,7 @@ class ExportRequest:
 def export(request: Request, wanted: ExportRequest, report: Callable[[float], None]) -> list[str]:
     """Export a shot; return lines that say what was written."""
     work = open_work(request)
-    try:
-        frames = requested_frames(request, work.shot)
-    except ShotError as error:
-        raise MissingInput(str(error)) from None
+    frames = frames_to_take(request, work.shot)
     folder = work.folder / FOLDER
     if wanted.output is None:
         check_folder(folder, 0)

@@ -10,7 +10,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 
-from vfx.pipeline.errors import ShotError
+from vfx.pipeline.errors import OutsideShot, ShotError
 
 LAST_FRAME = 9_999_999
 MOST_FRAMES = 100_000
@@ -56,8 +56,8 @@ def select_frames(text: str, first: int, last: int) -> list[int]:
     if outside:
         listed = ", ".join(_part(span) for span in outside)
         verb = "lies" if listed.isdecimal() else "lie"
-        raise ShotError(f"frames '{text}': {listed} {verb} outside the shot, which has "
-                        f"{_span(first, last)}; ask for those, or change frames in its [shot]")
+        raise OutsideShot(f"frames '{text}': {listed} {verb} outside the shot, which has "
+                          f"{_span(first, last)}; ask for those, or change frames in its [shot]")
     return sorted({frame for part in parts for frame in part})
 
 

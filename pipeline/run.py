@@ -19,7 +19,14 @@ from typing import TYPE_CHECKING
 from vfx.pipeline.cache import remove_leftovers
 from vfx.pipeline.checkpoint import damaged_checkpoints
 from vfx.pipeline.devices import open_device
-from vfx.pipeline.errors import FrameFailed, MissingInput, PipelineError, ShotError, Stopped
+from vfx.pipeline.errors import (
+    FrameFailed,
+    MissingInput,
+    OutsideShot,
+    PipelineError,
+    ShotError,
+    Stopped,
+)
 from vfx.pipeline.frames import format_frames, frames_text, select_frames
 from vfx.pipeline.job import Job, default_work_folder
 from vfx.pipeline.manifest import State
@@ -86,7 +93,15 @@ def requested_frames(request: Request, shot: Shot) -> list[int]:
     try:
         return select_frames(request.frames, shot.first_frame, shot.last_frame)
     except ShotError as error:
-        raise ShotError(f"{shot.path}: --frames: {error}") from None
+        raise type(error)(f"{shot.path}: --frames: {error}") from None
+
+
+def frames_to_take(request: Request, shot: Shot) -> list[int]:
+    """Return the frames of a request that takes results; those the shot has not are missing."""
+    try:
+        return requested_frames(request, shot)
+    except OutsideShot as error:
+        raise MissingInput(str(error)) from None
 
 
 def check_request(work: Work) -> None:

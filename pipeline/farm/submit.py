@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vfx.pipeline.cache import storage_errors
-from vfx.pipeline.errors import MissingInput, ShotError
+from vfx.pipeline.errors import ShotError
 from vfx.pipeline.farm import deadline, graph, local, opencue, openjd, slurm
 from vfx.pipeline.farm.graph import Submission, build_jobs, find_program
 from vfx.pipeline.frames import frames_text
 from vfx.pipeline.progress import Progress, StopSignals
-from vfx.pipeline.run import Request, check_request, open_work, requested_frames
+from vfx.pipeline.run import Request, check_request, frames_to_take, open_work
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,7 @@ def plan_submission(request: Request, farm: FarmRequest) -> Submission:
     The device is that of the workers: it is not opened here.
     """
     work = open_work(request)
-    try:
-        frames = requested_frames(request, work.shot)
-    except ShotError as error:
-        raise MissingInput(str(error)) from None
+    frames = frames_to_take(request, work.shot)
     check_request(work)
     if farm.extra and farm.farm in (openjd.NAME, local.NAME):
         raise ShotError(f"--farm-option {farm.extra[0]}: {farm.farm} takes none; leave it out")

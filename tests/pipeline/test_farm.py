@@ -404,6 +404,8 @@ def test_deadline_gets_files_and_a_script_that_chains_them(tmp_path: Path) -> No
     (["--farm", "deadline"], 3, "deadlinecommand: not on PATH"),
     (["--farm", "opencue"], 3, "pip install opencue-pycue"),
     (["--farm", "local", "--frames", "900-1001"], 3, "900-1000 lie outside the shot"),
+    (["--farm", "local", "--frames", "1001-"], 2, "cannot read '1001-'"),
+    (["--farm", "local", "--frames", "1001-1004:2"], 2, "write a step as 'x'"),
     (["--farm", "local", "--work", "/proc/nowhere"], 3, "--work"),
     (["--farm", "local", "--farm-option", "x"], 2, "takes none"),
 ])
