@@ -30,6 +30,7 @@ from vfx.pipeline.review import make_review
 from vfx.pipeline.run import (
     Request,
     describe,
+    describe_comp,
     finish_run,
     open_work,
     prepare,
@@ -134,7 +135,8 @@ def run(shot: Path, frames: str | None, device: str, work: Path | None, force: b
 @ends_in_sentences
 def status(shot: Path, work: Path | None) -> None:
     """Show what is done, stale, damaged or missing."""
-    click.echo("\n".join(status_table(open_work(Request(shot, work=work)))))
+    request = Request(shot, work=work)
+    click.echo("\n".join(status_table(open_work(request), request.arguments())))
 
 
 @main.command()
@@ -440,7 +442,9 @@ def _run(stages: list[Stage], request: Request, dry_run: bool, *, review: bool =
                 click.echo("\n".join(describe(job)))
             else:
                 run_job(job)
-        if review and not dry_run:
+        if review and dry_run:
+            click.echo("\n".join(describe_comp(jobs[-1])))
+        elif review:
             finish_run(jobs[-1], progress, stop)
             progress.log_to(jobs[-1].work.folder, "review")
             for line in make_review(jobs[-1].work):

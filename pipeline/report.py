@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from vfx.pipeline import checkpoint, diagnostics, manifest, stage_align, stage_sim
 from vfx.pipeline.cache import locked
 from vfx.pipeline.errors import MissingInput, PipelineError
-from vfx.pipeline.frames import format_frames
+from vfx.pipeline.frames import format_frames, frames_text
 from vfx.pipeline.manifest import State
 from vfx.pipeline.physics import (
     check_camera,
@@ -28,9 +29,9 @@ from vfx.pipeline.quantities import as_clock, as_count, as_size
 from vfx.pipeline.review import FOLDER as REVIEW_FOLDER
 from vfx.pipeline.run import damaged_aids
 from vfx.pipeline.shot import Shot
-from vfx.pipeline.stage_comp import CHECKSUM_FILE, HANDOFF_FILE, comp_state
+from vfx.pipeline.stage_comp import CHECKSUM_FILE, HANDOFF_FILE, comp_states
 from vfx.pipeline.stage_comp import FOLDER as COMP_FOLDER
-from vfx.pipeline.stages import STAGES, Stage, following
+from vfx.pipeline.stages import STAGE, STAGES, Stage, following
 from vfx.pipeline.work import Work
 from vfx.sim.plan import Plan
 
@@ -46,27 +47,56 @@ _MAP_WIDTH = 100
 _SIGNS = {State.DONE: "#", State.MISSING: ".", State.STALE: "~", State.DAMAGED: "!"}
 
 
-def status_table(work: Work) -> list[str]:
-    """Return which frames of which stage are done, stale, damaged or missing."""
-    states = {stage: work.states(stage, work.shot.frames) for stage in STAGES}
-    rows = [["stage", *(state.value for state in State)]]
-    for stage, found in states.items():
-        cells = []
-        for state in State:
-            frames = [frame for frame, each in found.items() if each is state]
-            whole = format_frames(frames) if stage.is_per_frame else stage.gives
-            cells.append(whole if frames else "-")
-        rows.append([stage.name, *cells])
-    handoff = comp_state(work, work.shot.frames)
-    rows.append(["comp", *("hand-off" if state is handoff else "-" for state in State)])
+def status_table(work: Work, arguments: Sequence[str] = ()) -> list[str]:
+    """Return which frames of which stage are done, stale, damaged or missing, and what to run.
+
+    ``arguments`` are the options that a command shown to the user must repeat.
+    """
+    states = {stage.name: work.states(stage, work.shot.frames) for stage in STAGES}
+    states[COMP_FOLDER] = comp_states(work, work.shot.frames)
+    rows = state_rows(states)
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
              for row in rows]
     return [f"{work.shot.path}, frames {work.shot.first_frame}-{work.shot.last_frame}, "
-            f"in {work.folder}", *lines, "", *_frame_map(work.shot, states), *_faults(work)]
+            f"in {work.folder}", *lines, "", *_frame_map(work.shot, states), *_faults(work),
+            *_next_command(work.shot, states, arguments)]
 
 
-def _frame_map(shot: Shot, states: Mapping[Stage, Mapping[int, State]]) -> list[str]:
+def state_rows(states: Mapping[str, Mapping[int, State]]) -> list[list[str]]:
+    """Return a table with a head: the frames of each stage by their states."""
+    rows = [["stage", *(state.value for state in State)]]
+    for name, found in states.items():
+        cells = []
+        for state in State:
+            frames = [frame for frame, each in found.items() if each is state]
+            whole = format_frames(frames) if _is_per_frame(name) else STAGE[name].gives
+            cells.append(whole if frames else "-")
+        rows.append([name, *cells])
+    return rows
+
+
+def _is_per_frame(stage: str) -> bool:
+    return stage == COMP_FOLDER or STAGE[stage].is_per_frame
+
+
+def _next_command(shot: Shot, states: Mapping[str, Mapping[int, State]],
+                  arguments: Sequence[str]) -> list[str]:
+    """Return what makes the rest of a shot and hands it over; nothing where all is done."""
+    def rest(stage: str) -> list[int]:
+        return [frame for frame, state in states[stage].items() if state is not State.DONE]
+
+    if rest("render"):
+        return ["", "make the rest and hand it over to comp with:",
+                "  " + shlex.join(["vfx", "run", str(shot.path), *arguments])]
+    if rest(COMP_FOLDER):
+        return ["", f"{frames_text(rest(COMP_FOLDER))} not checked for comp as rendered now; check "
+                "and hand over with:",
+                "  " + shlex.join(["vfx", "stage", "comp", str(shot.path), *arguments])]
+    return []
+
+
+def _frame_map(shot: Shot, states: Mapping[str, Mapping[int, State]]) -> list[str]:
     """Return stages x frames, a sign a frame, or the worst of several where there are many."""
     share = -(-len(shot.frames) // _MAP_WIDTH)
     groups = [shot.frames[i:i + share] for i in range(0, len(shot.frames), share)]
@@ -74,11 +104,11 @@ def _frame_map(shot: Shot, states: Mapping[Stage, Mapping[int, State]]) -> list[
     for i in range(0, len(groups), 10):
         ruler = ruler.ljust(i) + (str(groups[i][0]) if i + 4 <= len(groups) or not i else "")
     lines = [f"{'frames':10s}{ruler}"]
-    for stage, found in states.items():
-        if stage.is_per_frame:
+    for name, found in states.items():
+        if _is_per_frame(name):
             signs = (max((found[frame] for frame in group), key=list(_SIGNS).index)
                      for group in groups)
-            lines.append(f"{stage.name:10s}" + "".join(_SIGNS[state] for state in signs))
+            lines.append(f"{name:10s}" + "".join(_SIGNS[state] for state in signs))
     each = f", the worst of {share} frames" if share > 1 else ""
     return [*lines, f"{'':10s}" + "  ".join(f"{sign} {state.value}"
                                           for state, sign in _SIGNS.items()) + each]

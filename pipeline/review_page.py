@@ -28,8 +28,10 @@ from vfx.pipeline.pass_colors import pass_pixels
 from vfx.pipeline.preview import Pixels
 from vfx.pipeline.progress import LOG_FOLDER, TIMINGS_FILE
 from vfx.pipeline.quantities import as_clock
+from vfx.pipeline.report import state_rows
 from vfx.pipeline.review import FOLDER
-from vfx.pipeline.stage_comp import Footage, comp_state, pass_text, sequence_names
+from vfx.pipeline.stage_comp import FOLDER as COMP_FOLDER
+from vfx.pipeline.stage_comp import Footage, comp_states, pass_text, sequence_names
 from vfx.pipeline.stages import STAGE, STAGES
 from vfx.pipeline.work import Work
 
@@ -173,17 +175,8 @@ def _plots(work: Work, history: dict[int, dict[str, float]]) -> list[dict[str, A
 
 
 def _stages(work: Work, frames: Sequence[int]) -> list[list[str]]:
-    rows = [["stage", *(state.value for state in State)]]
-    for stage in STAGES:
-        found = work.states(stage, frames)
-        row = [stage.name]
-        for state in State:
-            which = [frame for frame, each in found.items() if each is state]
-            row.append((format_frames(which) if stage.is_per_frame else stage.gives)
-                       if which else "-")
-        rows.append(row)
-    state = comp_state(work, frames)
-    return [*rows, ["comp", *("hand-off" if each is state else "-" for each in State)]]
+    return state_rows({stage.name: work.states(stage, frames) for stage in STAGES}
+                      | {COMP_FOLDER: comp_states(work, frames)})
 
 
 def _timings(work: Work) -> list[list[str]]:
@@ -240,8 +233,11 @@ def _warnings(work: Work, frames: Sequence[int]) -> list[str]:
             if state is not State.DONE:
                 what = frames_text(which) if stage.is_per_frame else f"the {stage.gives}"
                 warnings.append(f"{stage.name}: {what} {state.value}")
-    if comp_state(work, frames) is not State.DONE:
-        warnings.append("comp: the frames were not checked as they are now; run vfx stage comp")
+    unchecked = [frame for frame, state in comp_states(work, frames).items()
+                 if state is not State.DONE]
+    if unchecked:
+        warnings.append(f"comp: {frames_text(unchecked)} not checked as rendered now; run vfx "
+                        f"stage comp {work.shot.path}")
     return _shortened(warnings + _log_lines(work, "warning"))
 
 

@@ -47,7 +47,8 @@ from vfx.pipeline.progress import Progress, StopSignals
 from vfx.pipeline.quantities import as_size
 from vfx.pipeline.shot import Shot, load_shot
 from vfx.pipeline.stage_align import damaged_lineage, follow_lineage
-from vfx.pipeline.stage_comp import comp_state, make_handoff
+from vfx.pipeline.stage_comp import FOLDER as COMP_FOLDER
+from vfx.pipeline.stage_comp import is_handed_over, make_handoff
 from vfx.pipeline.stage_render import with_near_frames
 from vfx.pipeline.stages import STAGES, Stage
 from vfx.pipeline.work import Work
@@ -218,7 +219,7 @@ def run_comp(request: Request, progress: Progress, stop: StopSignals) -> None:
 
 def finish_run(job: Job, progress: Progress, stop: StopSignals) -> None:
     """Hand the frames of a rendering over to comp, unless that is up to date."""
-    if not job.force and comp_state(job.work, job.frames) is State.DONE:
+    if not job.force and is_handed_over(job.work, job.frames):
         progress.log_to(job.work.folder, "comp")
         progress.say(f"comp: {frames_text(job.frames)} checked before and unchanged")
     else:
@@ -260,6 +261,16 @@ def describe(job: Job) -> list[str]:
     force = " --force" if job.force else ""
     return [f"{job.stage.name}: would make {_frames_text(job, todo)} ({reasons})",
             f"  {_again(job)}{force}"]
+
+
+def describe_comp(job: Job) -> list[str]:
+    """Return what would follow a rendering, for --dry-run."""
+    if not job.force and is_handed_over(job.work, job.frames):
+        return [f"comp: {frames_text(job.frames)} up to date, nothing to do"]
+    words = ["vfx", "stage", "comp", str(job.shot.path), "--frames", format_frames(job.frames),
+             *job.arguments]
+    return [f"comp: would read {frames_text(job.frames)} whole and write into "
+            f"{job.work.folder / COMP_FOLDER}", f"  {shlex.join(words)}"]
 
 
 def _check_inputs(work: Work, stages: Sequence[Stage], device: Device) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -197,28 +197,39 @@ def _camera_entry(frame: int, to_camera: list[float], to_ndc: list[float],
             "world_to_camera": to_camera, "world_to_ndc": to_ndc}
 
 
-def comp_state(work: Work, frames: Iterable[int]) -> State:
-    """Return whether the hand-off there is speaks of ``frames`` as they are now."""
+def comp_states(work: Work, frames: Sequence[int]) -> dict[int, State]:
+    """Return whether the hand-off there is speaks of each frame as it is now."""
     path = work.folder / FOLDER / HANDOFF_FILE
     try:
         document = json.loads(path.read_bytes())
         listed = {(entry["name"], file["frame"]): file["bytes"]
                   for entry in document["sequences"] for file in entry["files"]}
         version = document["version"]
+        written = path.stat().st_mtime_ns
     except FileNotFoundError:
-        return State.MISSING
+        return dict.fromkeys(frames, State.MISSING)
     except (OSError, ValueError, KeyError, TypeError):
-        return State.DAMAGED
+        return dict.fromkeys(frames, State.DAMAGED)
     render = STAGE["render"]
-    written = path.stat().st_mtime_ns
+    names = sequence_names(work)
+    found = {}
     for frame, state in work.states(render, frames).items():
-        for name in sequence_names(work):
-            file = work.folder_of(render) / f"{name}.{frame:04d}.exr"
-            if (state is not State.DONE or (name, frame) not in listed or not file.exists()
-                    or file.stat().st_mtime_ns > written
-                    or file.stat().st_size != listed[name, frame]):
-                return State.STALE
-    return State.DONE if version == VERSION else State.STALE
+        files = {name: work.folder_of(render) / f"{name}.{frame:04d}.exr" for name in names}
+        if (work.shot.name, frame) not in listed:
+            found[frame] = State.MISSING
+        elif version == VERSION and state is State.DONE and all(
+                file.exists() and file.stat().st_mtime_ns <= written
+                and file.stat().st_size == listed.get((name, frame))
+                for name, file in files.items()):
+            found[frame] = State.DONE
+        else:
+            found[frame] = State.STALE
+    return found
+
+
+def is_handed_over(work: Work, frames: Sequence[int]) -> bool:
+    """Whether the hand-off there is speaks of all ``frames`` as they are now."""
+    return all(state is State.DONE for state in comp_states(work, frames).values())
 
 
 def _take(sequence: Footage, path: Path, frame: int) -> tuple[str | None, str]:

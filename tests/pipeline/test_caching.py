@@ -134,9 +134,19 @@ def test_force_makes_again_what_is_done(shot_file: Path, vfx) -> None:
 def test_dry_run_writes_nothing_and_shows_the_commands(shot_file: Path, vfx) -> None:
     result = vfx("run", shot_file, "--dry-run", "--frames", "1001-1003")
     assert result.exit_code == 0
-    assert f"vfx stage sim {shot_file} --frames 1001-1003" in result.output
+    commands = [line.strip() for line in result.output.splitlines() if line.startswith("  ")]
+    assert commands == [
+        f"vfx stage geometry {shot_file}",
+        *(f"vfx stage {name} {shot_file} --frames 1001-1003" for name in (
+            "sim", "align", "render", "comp"))]
     assert not Path("work").exists()
     assert made() == {}
+    for command in commands:
+        assert vfx(*command.split()[1:]).exit_code == 0, command
+    result = vfx("run", shot_file, "--dry-run", "--frames", "1001-1003")
+    assert [line.split(":")[0] for line in result.output.splitlines()
+            if line.endswith("up to date, nothing to do")] == [
+        "geometry", "sim", "align", "render", "comp"]
 
 
 def test_a_changed_shot_removes_nothing(shot_file: Path, vfx) -> None:
@@ -305,12 +315,27 @@ def test_status_shows_stages_by_frames(shot_file: Path, vfx) -> None:
     shot_file.write_text(SHOT.replace("1001-1006", "1001-1008"))
     lines = vfx("status", shot_file).output.splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith("frames "))
-    assert [line.split()[1] for line in lines[start:start + 4]] == [
-        "1001", "######..", "######..", "#.##!#.."]
-    assert lines[6].split() == ["comp", "-", "hand-off", "-", "-"]
+    assert [line.split()[1] for line in lines[start:start + 5]] == [
+        "1001", "######..", "######..", "#.##!#..", "#~##~#.."]
+    assert lines[6].split() == ["comp", "1001,1003-1004,1006", "1002,1005", "-", "1007-1008"]
     shot_file.write_text(SHOT.replace("1001-1006", "1001-1450"))
     lines = vfx("status", shot_file).output.splitlines()
-    assert len(lines[start]) <= 110 and "the worst of 5 frames" in lines[start + 4]
+    assert len(lines[start]) <= 110 and "the worst of 5 frames" in lines[start + 5]
+
+
+def test_status_ends_with_the_command_that_does_the_rest(shot_file: Path, vfx) -> None:
+    here = ("--work", "elsewhere")
+    vfx("run", shot_file, "--frames", "1001-1003", *here)
+    lines = vfx("status", shot_file, *here).output.splitlines()
+    assert lines[6].split() == ["comp", "1001-1003", "-", "-", "1004-1006"]
+    assert lines[-1] == f"  vfx run {shot_file} --work elsewhere"
+    vfx(*lines[-1].split()[1:])
+    assert "with:" not in vfx("status", shot_file, *here).output
+    Path("elsewhere/comp/handoff.json").unlink()
+    lines = vfx("status", shot_file, *here).output.splitlines()
+    assert lines[-1] == f"  vfx stage comp {shot_file} --work elsewhere"
+    vfx(*lines[-1].split()[1:])
+    assert "with:" not in vfx("status", shot_file, *here).output
 
 
 def test_clean_of_comp_leaves_the_frames(shot_file: Path, vfx) -> None:
