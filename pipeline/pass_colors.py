@@ -48,7 +48,11 @@ def pass_pixels(layer: str, channels: Mapping[str, Pixels], color_space: str) ->
         return _straight(np.where((normal != 0.0).any(axis=-1)[..., None], 0.5 + 0.5 * normal, 0.0))
     if layer == "P":
         position = stacked("P.X", "P.Y", "P.Z")
-        return _straight(np.mod(position * 10.0, 1.0))
+        # By the box of the pieces; what lies around them keeps the colour of its walls.
+        inside = position[_is_piece(channels, position.shape[:2])]
+        low, high = np.percentile(inside if inside.size else position.reshape(-1, 3),
+                                  [1.0, 99.0], axis=0)
+        return _straight((position - low) / np.maximum(high - low, 1e-9))
     if layer == "forward":
         u, v = channels["forward.u"], channels["forward.v"]
         speed = np.hypot(u, v)
@@ -58,16 +62,21 @@ def pass_pixels(layer: str, channels: Mapping[str, Pixels], color_space: str) ->
         number = channels["fragment.id"]
         return _straight(_hues(np.mod(number * _GOLDEN, 1.0), np.where(number >= 0, 0.9, 0.0)))
     if layer == "damage":
-        on = channels["fragment.id"] >= 0 if "fragment.id" in channels else True
         color = ramp(channels["damage.Y"])
-        return display_pixels(np.where(np.broadcast_to(on, color.shape[:2])[..., None], color, 0.0),
-                              "linear-rec709")
+        on = _is_piece(channels, color.shape[:2])
+        return display_pixels(np.where(on[..., None], color, 0.0), "linear-rec709")
     if layer == "mask":
         surface, fracture = channels["mask.surface"], channels["mask.fracture"]
         return _straight(np.stack([fracture, surface, 0.0 * surface], axis=-1))
     if layer == "shadow":
         return _straight(np.repeat(channels["shadow.Y"][..., None], 3, axis=-1))
     return _straight(_matte(channels, "CryptoFragment" if layer == "cryptomatte" else layer))
+
+
+def _is_piece(channels: Mapping[str, Pixels], shape: tuple[int, ...]) -> Pixels:
+    """Return where a piece is seen: everywhere, if the channels do not tell."""
+    number = channels.get("fragment.id")
+    return np.full(shape, True) if number is None else np.asarray(number >= 0)
 
 
 def _matte(channels: Mapping[str, Pixels], matte: str) -> Pixels:

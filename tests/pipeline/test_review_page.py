@@ -178,3 +178,17 @@ def test_the_first_piece_has_a_colour_of_its_own() -> None:
     assert (colors[0] == 0).all(), "no piece is black"
     assert len({tuple(color) for color in colors}) == 4
     assert (np.ptp(colors[1:], axis=1) > 50).all(), "no piece is grey"
+
+
+def test_positions_are_shown_by_the_box_of_the_pieces() -> None:
+    x = np.linspace(-5.0, 5.0, 1001)[None]
+    on = np.abs(x) <= 1.0
+    channels = {"P.X": x, "P.Y": 0.0 * x, "P.Z": -x, "fragment.id": np.where(on, 3.0, -1.0)}
+    red, _, blue = np.moveaxis(pass_pixels("P", channels, "acescg").astype(int), -1, 0)
+    assert (np.diff(red[on]) > 0).mean() > 0.9 and (np.diff(red) >= 0).all()
+    assert (red[x < -1.0] == 0).all() and (red[x > 1.0] == 255).all()
+    assert np.abs(red + blue - 255).max() <= 1
+    del channels["fragment.id"]
+    assert pass_pixels("P", channels, "acescg")[0, [0, -1], 0].tolist() == [0, 255]
+    nothing = {name: pixels * 0.0 for name, pixels in channels.items()}
+    assert not pass_pixels("P", nothing | {"fragment.id": -1.0 - 0.0 * x}, "acescg").any()
