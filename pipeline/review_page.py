@@ -68,8 +68,9 @@ def write_page(work: Work, frames: Sequence[int], report: Callable[[float], None
     width, height = shot.film.resolution
     data = {
         "title": shot.name,
-        "subtitle": f"{frames_text(done)} of {shot.first_frame}-{shot.last_frame}, "
-                    f"{shot.fps:g} fps, {width} x {height}",
+        "subtitle": frames_text(done) + (
+            f" of {shot.first_frame}-{shot.last_frame}" if len(done) < len(shot.frames) else "")
+            + f", {shot.fps:g} fps, {width} x {height}",
         "fps": shot.fps, "frames": pictures, "passes": _passes(work, last),
         "pass_frame": last, "plots": _plots(work, history), "stages": _stages(work, frames),
         "timings": _timings(work), "facts": _facts(work), "warnings": _warnings(work, frames),
