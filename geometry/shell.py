@@ -68,6 +68,8 @@ PLATE_DENSITY = 2.0
 #: and what they may fill, for over hollow parts they go beyond it.
 MOST_LOST = 0.25
 MOST_FILLED = 1.05
+#: Cells along the longest side in which it is seen how much of a body is in reach of the layers.
+SAMPLE_CELLS = 24
 #: Tetrahedra with a smaller dihedral angle are called slivers [degrees].
 SLIVER_ANGLE = 5.0
 
@@ -108,18 +110,28 @@ def divide_shell(
         raise ValueError(
             f"has {empty} of its {len(bodies)} solids too thin for a tetrahedron at a layer "
             f"spacing of {unit * frame.scale:.4g} m; use a smaller spacing or more elements")
-    _refuse_unfit(bodies, shells, unit * frame.scale)
+    _refuse_unfit(bodies, shells, unit, layers, frame.scale)
     progress("Joining tetrahedra", 0.95)
     elements = _elements(frame, bodies, shells, unit, layers)
     progress("Joining tetrahedra", 1.0)
     return elements
 
 
-def _refuse_unfit(bodies: Sequence[Body], shells: Sequence[Shell], spacing: float) -> None:
-    """Raise ValueError where tetrahedra leave out much of the body, or go far beyond it."""
+def _refuse_unfit(
+    bodies: Sequence[Body], shells: Sequence[Shell], unit: float, layers: int, size: float
+) -> None:
+    """Raise ValueError where tetrahedra leave out much of the body, or go far beyond it.
+
+    Left out is what was dropped, or what is missing between flat tetrahedra and round parts
+    that are about as thin as they are.
+    """
     of_mesh = 1.0 / sum(body.volume for body in bodies)
-    lost = of_mesh * sum(shell.lost_volume + shell.detached_volume for shell in shells)
+    spacing = unit * size
+    dropped = of_mesh * sum(shell.lost_volume + shell.detached_volume for shell in shells)
     filled = of_mesh * sum(float(volumes(shell.point, shell.tet).sum()) for shell in shells)
+    cells = max(2, round(SAMPLE_CELLS / len(bodies) ** (1.0 / 3.0)))
+    wanted = of_mesh * sum(_volume_within(body, (layers - 1) * unit, cells) for body in bodies)
+    lost = max(dropped, wanted - filled)
     way_out = ('use a smaller spacing or more elements, or shape = "voronoi", which follows the '
                "surface")
     if lost > MOST_LOST:
@@ -128,6 +140,19 @@ def _refuse_unfit(bodies: Sequence[Body], shells: Sequence[Shell], spacing: floa
     if filled > MOST_FILLED:
         raise ValueError(f"has gaps or dents too narrow for tetrahedra at a layer spacing of "
                          f"{spacing:.4g} m, which would fill {filled:.1%} of its volume; {way_out}")
+
+
+def _volume_within(body: Body, depth: float, cells: int) -> float:
+    """Return the volume of a body that is no deeper than ``depth``, about.
+
+    It is seen at a point in each cell, ``cells`` along the longest side. A body too thin to be
+    met by any is in reach as a whole.
+    """
+    lower, upper = body.bounds
+    band = fill_band(body.tree, lower, upper, edge=float((upper - lower).max()) / cells,
+                     outside=0.0, inside=math.inf, blur=0.0, seed=0)
+    solid = band.depth[band.depth >= 0.0]
+    return body.volume * (float((solid <= depth).mean()) if len(solid) else 1.0)
 
 
 def measure(device: Device, surface: Surface) -> tuple[Frame, list[Body]]:

@@ -10,6 +10,7 @@ import pytest
 from scipy.spatial import cKDTree
 
 from tests.geometry.bodies import box, hollow_sphere, lathe, mesh, sphere, two_boxes
+from tests.geometry.shapes import torus, volume
 from vfx.device import Device, open_device
 from vfx.geometry.elements import Elements, Surface
 from vfx.geometry.faces import face_normals
@@ -265,6 +266,18 @@ def test_gaps_that_only_finer_tetrahedra_resolve_are_refused(
     monkeypatch.setattr("vfx.geometry.shell.MOST_FILLED", 0.5)
     with pytest.raises(ValueError, match="too narrow for tetrahedra"):
         divide(open_device("cpu"), box(1.0), spacing=0.2)
+
+
+@pytest.mark.parametrize(("spacing", "fits"), [(0.03, True), (0.06, True), (0.3, False)])
+def test_a_round_rod_keeps_most_of_its_volume_or_is_refused(spacing: float, fits: bool) -> None:
+    # Tetrahedra from side to side of a rod as thin as they are leave out what is round of it.
+    ring = torus(48, 1.0, 0.1)
+    try:
+        filled = divide(open_device("cpu"), ring, spacing=spacing).volume.sum()
+    except ValueError as error:
+        assert not fits and "of its volume would be left out" in str(error)
+    else:
+        assert fits and filled > 0.75 * volume(ring)
 
 
 def test_result_does_not_depend_on_threads_or_device(device: Device) -> None:
