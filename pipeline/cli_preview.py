@@ -10,6 +10,7 @@ from vfx.pipeline.cli_options import SHOT, WORK, ends_in_sentences, kernel_optio
 from vfx.pipeline.devices import open_device
 from vfx.pipeline.physics import check_meshes
 from vfx.pipeline.preview import write_picture
+from vfx.pipeline.progress import Progress, StopSignals
 from vfx.pipeline.run import Request, open_work
 from vfx.pipeline.views import COLORS, SAMPLES, SHOWN, WIDTH, ViewRequest, make_view, view_path
 from vfx.raytrace.settings import LIGHTINGS, PASSES
@@ -61,7 +62,13 @@ def preview(shot: Path, frame: int | None, show: str, color: str | None, layer: 
     check_meshes(opened.shot)
     view = ViewRequest(frame=frame, show=show, color=color or "", layer=layer, width=width,
                        samples=samples, lighting=lighting)
-    pixels = make_view(opened, open_device(device, threads), view, click.echo)
+    progress = Progress()
+    with StopSignals().caught() as stop, progress.stage("preview"):
+        def report(what: str, fraction: float) -> None:
+            stop.check()
+            progress.update(None, fraction, what)
+
+        pixels = make_view(opened, open_device(device, threads), view, progress.say, report)
     path = output or view_path(opened, view)
     write_picture(path, pixels)
     click.echo(f"wrote {path}")

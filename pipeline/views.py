@@ -31,10 +31,16 @@ if TYPE_CHECKING:
 
 SHOWN = ("shot", "surface", "exploded", "cut")
 COLORS = ("look", "volume", "strength", "damage", "fragment")
+#: Passes that show the colours of values.
+COLORED_PASSES = ("beauty", "albedo", "diffuse")
 #: How far elements are moved apart, in distances from the middle of their body.
 EXPLOSION = 0.6
 N_COLORS = 64
 WIDTH, SAMPLES = 640, 8
+#: How much of the time goes into dividing the bodies, where that is still to be done.
+BUILD_SHARE = 0.7
+#: Rows of the legend's strip of colours, its margin, and its background.
+BAR, MARGIN, GROUND = 8, 6, (22, 22, 24)
 
 
 @dataclass(frozen=True)
@@ -55,15 +61,45 @@ class ViewRequest:
         return self.color or ("volume" if self.show in ("exploded", "cut") else "look")
 
 
-def make_view(work: Work, device: Device, request: ViewRequest,
-              say: Callable[[str], None]) -> Pixels:
-    """Return the picture of a request, 8-bit sRGB (h, w, 3)."""
+@dataclass(frozen=True)
+class Legend:
+    """What the colours of a picture mean: a quantity from ``low`` to ``high``."""
+
+    title: str
+    low: float
+    high: float
+    is_scale: bool = True         # whether colours have the order of the values
+
+    @property
+    def range(self) -> str:
+        """The values, in words."""
+        if not self.is_scale:
+            return "a colour for each"
+        low, high = f"{self.low:.4g}", f"{self.high:.4g}"
+        return f"{low} everywhere" if low == high else f"{low} to {high}"
+
+    @property
+    def text(self) -> str:
+        """All of it in a line."""
+        return f"{self.title}: {self.range}"
+
+
+def make_view(work: Work, device: Device, request: ViewRequest, say: Callable[[str], None],
+              progress: Callable[[str, float], None]) -> Pixels:
+    """Return the picture of a request, 8-bit sRGB (h, w, 3), with a legend below where it has one.
+
+    ``progress`` is called with what is being done and the finished part of all, 0..1.
+    """
     from vfx.geometry.faces import all_faces
     from vfx.raytrace.motion import Neighbors
     from vfx.raytrace.render import render_picture
 
     shot = work.shot
-    solid = _solid(work, device, say)
+    is_built = _is_done(work, "geometry", shot.first_frame)
+    built = 0.0 if is_built else BUILD_SHARE
+    solid = _solid(work) if is_built else _built(
+        work, device, say, lambda what, share: progress(what, built * share))
+    progress("picture", built)
     now = _at_rest(work, solid) if request.frame is None else _pieces(work, request.frame)
     film = _film(work, request)
     camera_at = work.camera()
@@ -86,26 +122,33 @@ def make_view(work: Work, device: Device, request: ViewRequest,
         floor = dataclasses.replace(floor, enabled=False)
     picture = render_picture(
         device, shown, now, camera if request.show != "shot" else camera_at, shot.light, looks,
-        floor, shot.floor_look, film, work.environment(), faces=faces,
+        floor, shot.floor_look, film, work.environment(),
+        lambda share: progress("picture", built + (1.0 - built) * share), faces=faces,
         area_lights=shot.area_lights, texture=work.texture(), images=work.images(), near=near)
     pixels = pass_pixels(request.layer, {**picture.channels, **picture.matte_channels},
                          film.color_space)
-    return _labelled(pixels, legend) if legend is not None else pixels
+    if legend is None or request.layer not in COLORED_PASSES:
+        return pixels
+    say(f"preview: colours: {legend.text}")
+    return _with_legend(pixels, legend)
 
 
-def _solid(work: Work, device: Device, say: Callable[[str], None]) -> Solid:
-    """Return the solid of the shot: from its file, or built now."""
+def _solid(work: Work) -> Solid:
+    """Return the solid of the shot from its file."""
     from vfx.geometry.handoff import Solid
     from vfx.pipeline.cache import read_npz
 
-    frame = work.shot.first_frame
-    if _is_done(work, "geometry", frame):
-        return Solid.from_arrays(read_npz(work.path(STAGE["geometry"], frame)))
+    return Solid.from_arrays(read_npz(work.path(STAGE["geometry"], work.shot.first_frame)))
+
+
+def _built(work: Work, device: Device, say: Callable[[str], None],
+           progress: Callable[[str, float], None]) -> Solid:
+    """Return the solid of the shot, built now."""
     from vfx.geometry.build import build_solid
 
     say("preview: geometry is not done; the bodies are divided in memory")
     try:
-        return build_solid(device, work.shot.bodies).solid
+        return build_solid(device, work.shot.bodies, progress=progress).solid
     except ValueError as error:
         raise ShotError(f"{work.shot.path}: {error}") from None
 
@@ -221,7 +264,7 @@ def _fitted(camera: Camera, film: Film, solid: Solid, now: FragmentsFrame) -> Ca
 
 
 def _colored(work: Work, solid: Solid, now: FragmentsFrame,
-             name: str) -> tuple[Solid, dict[str, Any], tuple[str, float, float]]:
+             name: str) -> tuple[Solid, dict[str, Any], Legend]:
     """Return the solid with a material a colour, the looks, and what the colours mean."""
     from vfx.raytrace.settings import Look
 
@@ -242,7 +285,7 @@ def _colored(work: Work, solid: Solid, now: FragmentsFrame,
         solid, body=shade, material_name=np.array(list(looks)),
         length_scale=np.full(N_COLORS, float(solid.length_scale.min())),
         body_name=np.array(list(looks)))
-    return colored, looks, (title, float(low), float(high))
+    return colored, looks, Legend(title, float(low), float(high), name != "fragment")
 
 
 def _values(work: Work, solid: Solid, now: FragmentsFrame, name: str) -> tuple[Any, str]:
@@ -262,21 +305,26 @@ def _values(work: Work, solid: Solid, now: FragmentsFrame, name: str) -> tuple[A
     return limit, "strain limit"
 
 
-def _labelled(pixels: Pixels, legend: tuple[str, float, float]) -> Pixels:
-    """Write what the colours mean into the lower left corner."""
-    title, low, high = legend
-    image = Image.fromarray(pixels)
-    draw = ImageDraw.Draw(image)
+def _with_legend(pixels: Pixels, legend: Legend) -> Pixels:
+    """Return the picture with what its colours mean below it, in as many lines as that takes."""
+    height, width = pixels.shape[:2]
     font = ImageFont.load_default()
-    width, height = image.size
-    bar = max(60, width // 4)
-    left, top = 10, height - 30
-    strip = ramp(np.linspace(0.0, 1.0, bar)[None].repeat(8, axis=0))
-    image.paste(Image.fromarray(display_pixels(strip, "linear-rec709")), (left, top))
-    text = title if low == high else f"{title}: {low:.4g} to {high:.4g}"
-    draw.text((left, top + 10), text, fill=(235, 235, 235), font=font, stroke_width=1,
-              stroke_fill=(20, 20, 20))
-    return np.asarray(image)
+    room = width - 2 * MARGIN
+    lines = next((lines for lines in ([legend.text], [legend.title, legend.range])
+                  if max(map(font.getlength, lines)) <= room), [])
+    bar = BAR if legend.is_scale and room > 0 else 0
+    step = int(sum(font.getbbox("Ag")[1::2])) if lines else 0
+    sheet = Image.new("RGB", (width, height + MARGIN + bar + step * len(lines) + MARGIN), GROUND)
+    sheet.paste(Image.fromarray(pixels), (0, 0))
+    if bar:
+        strip = ramp(np.linspace(0.0, 1.0, room)[None].repeat(bar, axis=0))
+        sheet.paste(Image.fromarray(display_pixels(strip, "linear-rec709")),
+                    (MARGIN, height + MARGIN))
+    draw = ImageDraw.Draw(sheet)
+    for number, line in enumerate(lines):
+        draw.text((MARGIN, height + MARGIN + bar + step * number), line, fill=(235, 235, 235),
+                  font=font)
+    return np.asarray(sheet)
 
 
 def view_path(work: Work, request: ViewRequest) -> Path:

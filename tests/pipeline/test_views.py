@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from click.testing import CliRunner
 from PIL import Image
 
 from vfx.pipeline.cli import main
+from vfx.pipeline.views import GROUND, Legend, _with_legend
 
 SHOT = """\
 [shot]
@@ -68,16 +70,38 @@ def test_the_solid_is_seen_before_anything_ran(shot):
     views.append(picture(shot, "--show", "cut", "--color", "strength"))
     for i, view in enumerate(views):
         for other in views[:i]:
-            assert np.abs(view - other).mean() > 1.0
+            assert np.abs(view[:64] - other[:64]).mean() > 1.0
 
 
 def test_colors_tell_volumes_apart(shot):
     """The right body's elements have eight times the volume: hot, the left's cold."""
     view = picture(shot, "--show", "surface", "--color", "volume", "--samples", "4")
+    view = view[:64]                                # without the legend below
     red, blue = view[..., 0] - view[..., 2] > 60, view[..., 2] - view[..., 0] > 40
-    red[-32:, :40] = blue[-32:, :40] = False        # the legend
     assert red.sum() > 50 and blue.sum() > 50
     assert np.nonzero(red)[1].mean() > np.nonzero(blue)[1].mean() + 15
+
+
+@pytest.mark.parametrize("width", [16, 48, 96, 640])
+@pytest.mark.parametrize("legend", [
+    Legend("volume [mm^3]", 1.0, 8.0), Legend("volume [mm^3]", 8.0, 8.0),
+    Legend("piece", 0.0, 9.0, is_scale=False)])
+def test_a_legend_covers_nothing(width, legend):
+    pixels = np.random.default_rng(1).integers(0, 255, (40, width, 3), np.uint8)
+    sheet = _with_legend(pixels, legend)
+    assert np.array_equal(sheet[:40], pixels) and sheet.shape[1] == width
+    # What is drawn keeps to its margins: no letter is cut off.
+    below = sheet[40:] != np.array(GROUND, np.uint8)
+    assert not below[:, -1].any() and not below[-1].any()
+
+
+def test_a_preview_tells_how_far_it_is(shot):
+    result = vfx("preview", shot, "--show", "exploded", "--device", "cpu")
+    told = [int(part) for part in re.findall(r"preview: (\d+)% done", result.output)]
+    assert told == sorted(told) and told[-1] == 100 and len(told) > 2, result.output
+    assert "colours: volume [mm^3]: 8000 to 6.4e+04" in result.output
+    layer = vfx("preview", shot, "--show", "exploded", "--pass", "depth", "--device", "cpu")
+    assert "colours" not in layer.output
 
 
 def test_frames_and_passes_need_their_pieces(shot):
