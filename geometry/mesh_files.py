@@ -98,7 +98,7 @@ def unreadable(suffix: str) -> str:
 def no_triangles(suffix: str) -> str:
     """Return the sentence on a file without a mesh."""
     return (f"holds no triangles that can be read as {suffix.upper()}, only points, curves or "
-            "text, if anything; export it again, with its faces")
+            "text, if anything; export it again, with its faces, or name it by its kind")
 
 
 def join_meshes(parts: list[RawMesh]) -> RawMesh:
@@ -193,6 +193,9 @@ def _check_raw(raw: RawMesh, suffix: str) -> None:
     if n > MOST_TRIANGLES:
         raise MeshError(f"has {n:,} triangles, over the {MOST_TRIANGLES:,} that are read; reduce "
                         "the mesh")
+    if raw.vertex.shape[1] != 3:
+        raise MeshError(f"has vertices of {raw.vertex.shape[1]} numbers each, and not of three; "
+                        "export it again")
     if raw.triangle.min() < 0 or raw.triangle.max() >= len(raw.vertex):
         raise MeshError(f"has a face that names vertex {int(raw.triangle.max()) + 1} of "
                         f"{len(raw.vertex)}; export it again")
