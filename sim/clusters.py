@@ -62,8 +62,9 @@ def find_network(device: Device, solid: Solid, horizon: float) -> ClusterNetwork
     live |= edge
 
     # Turn the pairs that get fewer rows by it, and put them where their first cluster is.
-    turned = (first != second) & (count_rows(transposed(live)) < count_rows(live))
-    live, edge = (np.where(turned, transposed(mask), mask) for mask in (live, edge))
+    across = transposed(live)
+    turned = (first != second) & (count_rows(across) < count_rows(live))
+    live, edge = np.where(turned, across, live), np.where(turned, transposed(edge), edge)
     first, second = np.where(turned, second, first), np.where(turned, first, second)
     bit = np.where(turned[at], LANES * (bit % LANES) + bit // LANES, bit)
     order = np.lexsort((second, first))
@@ -130,8 +131,19 @@ def candidate_pairs(
     pairs = np.concatenate([own, near[body[near[:, 0]] == body[near[:, 1]]], edge_cluster])
     pairs.sort(axis=1)
     width = len(particle)
-    key = np.unique(pairs[:, 0].astype(np.int64) * width + pairs[:, 1])
+    key = distinct(pairs[:, 0].astype(np.int64) * width + pairs[:, 1])
     return (key // width).astype(np.int32), (key % width).astype(np.int32)
+
+
+def distinct(key: Array) -> Array:
+    """Return the values of ``key`` in order, each once.
+
+    Recent versions of ``np.unique`` look them up in a table before they sort them, which takes
+    several times as long as the sorting.
+    """
+    ordered = np.sort(key)
+    is_new = np.concatenate([[True], ordered[1:] != ordered[:-1]])[: len(ordered)]
+    return np.asarray(ordered[is_new])
 
 
 def half_reach(solid: Solid, horizon: float) -> Array:
@@ -216,7 +228,7 @@ def lay_out_slots(n_clusters: int, first: Array, second: Array) -> tuple[Array, 
     cluster = np.arange(n_clusters, dtype=np.int64)
     pair_key = (first.astype(np.int64) // TILE_CLUSTERS) * n_clusters + second
     own_key = (cluster // TILE_CLUSTERS) * n_clusters + cluster
-    key = np.unique(np.concatenate([own_key, pair_key]))
+    key = distinct(np.concatenate([own_key, pair_key]))
     slot_tile, slot_cluster = key // n_clusters, key % n_clusters
     source = np.argsort(slot_cluster, kind="stable")
     return (tile_start.astype(np.int32), row_starts(slot_tile, n_tiles),

@@ -13,7 +13,7 @@ from vfx.geometry.bodies import Body
 from vfx.geometry.grid import build_solid
 from vfx.geometry.handoff import Solid
 from vfx.sim.bonds import ClusterBonds
-from vfx.sim.clusters import count_rows, near_boxes, transposed
+from vfx.sim.clusters import count_rows, distinct, near_boxes, transposed
 from vfx.sim.lattice import LatticeBonds, is_lattice
 from vfx.sim.settings import Floor, Solver
 from vfx.sim.simulate import Simulation
@@ -114,6 +114,12 @@ def test_transposed_masks_exchange_rows_and_columns() -> None:
         for each in (bits, np.swapaxes(bits, 1, 2)))
     assert np.array_equal(transposed(mask), turned)
     assert np.array_equal(count_rows(mask), bits.any(axis=2).sum(axis=1))
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 1000])
+def test_distinct_values_are_those_of_a_set(n: int) -> None:
+    key = np.random.default_rng(6).integers(0, 300, n)
+    assert distinct(key).tolist() == sorted(set(key.tolist()))
 
 
 def graded_cloud() -> Solid:
