@@ -30,6 +30,7 @@ from vfx.geometry.grid import (
 )
 from vfx.geometry.handoff import Array, Faces, Solid
 from vfx.geometry.inspect import MeshReport
+from vfx.geometry.products import turned
 from vfx.geometry.shell import divide_shell
 from vfx.geometry.sources import block_edges, body_size, surface_of, surface_volume
 from vfx.geometry.voronoi import divide_voronoi
@@ -241,15 +242,13 @@ def _world_faces(parts: Sequence[_Part], first: Array, first_edge: Array) -> Fac
         moved.append(dataclasses.replace(
             faces, vertex=to_world(faces.vertex, part), side=side.astype(np.int32),
             edge=(faces.edge + np.int32(base_edge)).astype(np.int32),
-            normal=(faces.normal @ part.axes.T).astype(np.float32)))
+            normal=turned(faces.normal, part.axes).astype(np.float32)))
     return join_faces(moved) if moved else empty_faces()
 
 
 def to_world(point: Array, part: _Part) -> Array:
     """Return points (k, 3) of a body's axes in the world, row by row alike."""
-    axes = part.axes
-    turned = point[:, :1] * axes[:, 0] + point[:, 1:2] * axes[:, 1] + point[:, 2:] * axes[:, 2]
-    return np.asarray(turned + np.array(part.body.center))
+    return np.asarray(turned(point, part.axes) + np.array(part.body.center))
 
 
 def refuse_overlap(device: Device, parts: Sequence[_Part]) -> None:

@@ -17,6 +17,7 @@ from scipy.spatial.transform import Rotation
 
 from vfx.geometry.bodies import Body
 from vfx.geometry.handoff import Array, Faces, Solid
+from vfx.geometry.products import turned
 
 # Share of lambda by which lattices may be off and touching boxes may overlap: far above
 # round-off, far below anything that matters to bonds or pictures.
@@ -217,9 +218,7 @@ def box_edges(shape: tuple[int, int, int]) -> Array:
 
 def _lattice_points(offset: Array, spacing: float, axes: Array, origin: Sequence[float]) -> Array:
     """Return origin + axes @ (spacing * offset) for offsets (n, 3), row by row alike."""
-    scaled = offset * spacing
-    turned = scaled[:, :1] * axes[:, 0] + scaled[:, 1:2] * axes[:, 1] + scaled[:, 2:] * axes[:, 2]
-    return np.asarray(turned + np.asarray(origin, dtype=np.float64))
+    return turned(offset * spacing, axes) + np.asarray(origin, dtype=np.float64)
 
 
 def _lattice_origin(solid: Solid, first: Array) -> Array:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from vfx.geometry.handoff import Array
+from vfx.geometry.products import turned
 
 USD_SUFFIXES = ("usd", "usda", "usdc", "usdz")
 #: Files that are text in every case.
@@ -128,9 +129,9 @@ def placed(raw: RawMesh, world_from_part: Array) -> RawMesh:
         cofactor = np.stack([np.cross(linear[(i + 1) % 3], linear[(i + 2) % 3])
                              for i in range(3)])
         cofactor *= np.sign(np.linalg.det(linear)) or 1.0
-        normal = (normal[:, turn] @ cofactor.T).astype(np.float32)
+        normal = turned(normal[:, turn], cofactor).astype(np.float32)
     return RawMesh(
-        vertex=raw.vertex @ linear.T + world_from_part[:3, 3],
+        vertex=turned(raw.vertex, linear) + world_from_part[:3, 3],
         triangle=raw.triangle[:, turn], normal=normal,
         uv=None if raw.uv is None else raw.uv[:, turn], unit=raw.unit, up=raw.up,
         notes=raw.notes)

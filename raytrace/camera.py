@@ -17,6 +17,7 @@ import OpenEXR
 
 from vfx.device import Device
 from vfx.geometry.handoff import Array
+from vfx.geometry.products import along
 from vfx.raytrace.color import COLOR_SPACES
 from vfx.raytrace.film import TILE, Window, data_window
 from vfx.raytrace.scene import Rays
@@ -49,10 +50,10 @@ class View:
         """
         offset = point - self.eye
         with np.errstate(divide="ignore", invalid="ignore"):
-            depth = offset @ self.forward
+            depth = along(offset, self.forward)
             depth = np.where(depth > 0.0, depth, np.nan)
-            x = offset @ self.right / (depth * self.half_width)
-            y = offset @ self.up / (depth * self.half_height)
+            x = along(offset, self.right) / (depth * self.half_width)
+            y = along(offset, self.up) / (depth * self.half_height)
             return np.stack([0.5 * (1.0 + x) * resolution[0], 0.5 * (1.0 - y) * resolution[1]],
                             axis=-1)
 

@@ -29,6 +29,8 @@ COLOR_SPACES = {
         (0.713, 0.293, 0.165, 0.830, 0.128, 0.044, 0.32168, 0.33767), "lin_ap1_scene"),
 }
 
+#: Share of linear Rec. 709 red, green and blue in the brightness.
+LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
 #: Cone responses of the Bradford adaptation.
 BRADFORD = np.array([[0.8951, 0.2664, -0.1614],
                      [-0.7502, 1.7135, 0.0367],

@@ -14,6 +14,8 @@ import numpy as np
 
 from vfx.device import Device
 from vfx.geometry.handoff import Array
+from vfx.geometry.products import along
+from vfx.raytrace.color import LUMINANCE
 from vfx.raytrace.scene import Rays, Samples
 from vfx.raytrace.settings import Film
 
@@ -118,7 +120,7 @@ class FilmSums:
         sums = self.device.to_host(self.sums).astype(np.float64)
         count = self.device.to_host(self.count).astype(np.float64)
         with np.errstate(divide="ignore", invalid="ignore"):
-            bright = sums[..., :3] @ [0.2126, 0.7152, 0.0722] / count
+            bright = along(sums[..., :3], LUMINANCE) / count
             variance = np.maximum(sums[..., 16] / count - bright**2, 0.0) * count / (count - 1.0)
             error = np.sqrt(variance / count) / np.sqrt(np.maximum(bright, 0.0) + DARK)
         error[count < 2.0] = np.inf

@@ -15,6 +15,8 @@ import numpy as np
 
 from vfx.device import Device
 from vfx.geometry.handoff import Array
+from vfx.geometry.products import along
+from vfx.raytrace.color import LUMINANCE
 from vfx.raytrace.environment import averaged, blurred_levels, pixel_solid_angles
 from vfx.raytrace.harmonics import harmonic_table, project_environment
 from vfx.raytrace.settings import AreaLight
@@ -23,7 +25,6 @@ from vfx.raytrace.settings import AreaLight
 TABLE_SIZE = (128, 256)
 #: Largest image that is gathered and blurred, rows and columns.
 COARSE_SIZE = (1024, 2048)
-LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def drawing_table(environment: Array) -> tuple[Array, Array]:
     A cell counts for itself and its neighbours, since the image is read between pixels; a tenth
     of all draws is spread evenly, so that no direction is left out.
     """
-    image = averaged(environment, *TABLE_SIZE).astype(float) @ LUMINANCE
+    image = along(averaged(environment, *TABLE_SIZE).astype(float), LUMINANCE)
     rows, columns = image.shape
     tall = np.pad(image, ((1, 1), (0, 0)), "edge")
     image = np.maximum(np.maximum(tall[:-2], tall[2:]), image)

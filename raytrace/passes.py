@@ -36,6 +36,7 @@ from typing import Any
 import numpy as np
 
 from vfx.geometry.handoff import Array, FragmentsFrame, Solid
+from vfx.geometry.products import turned
 from vfx.raytrace.color import film_from_rec709
 from vfx.raytrace.cryptomatte import matte_channels, matte_header
 from vfx.raytrace.settings import PASSES, Film, Light
@@ -82,7 +83,7 @@ def named_passes(pixels: Mapping[str, Array], fragments: FragmentsFrame, light: 
     exposure = np.float32(2.0**light.exposure)
 
     def converted(color: Array) -> Array:
-        return color[..., :3] @ film_from_scene.T
+        return turned(color[..., :3], film_from_scene)
 
     identity = pixels["identity"]
     element = identity[..., 1]

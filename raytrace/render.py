@@ -27,6 +27,7 @@ import numpy as np
 from vfx.device import Device
 from vfx.geometry.faces import all_faces
 from vfx.geometry.handoff import Array, Faces, FragmentsFrame, Solid
+from vfx.geometry.products import along
 from vfx.raytrace.camera import CameraRays, View, camera_view
 from vfx.raytrace.camera_path import CameraPath
 from vfx.raytrace.denoise import denoised
@@ -138,7 +139,7 @@ class _Shoot:
         pixels = {name: self.device.to_host(array) for name, array in values.items()}
         met = pixels["distance"][..., 0] < 0.1 * NO_DEPTH
         eye = (view.eye - scene.origin).astype(np.float32)
-        depth = (pixels["position"] - eye) @ view.forward.astype(np.float32)
+        depth = along(pixels["position"] - eye, view.forward.astype(np.float32))
         pixels["depth"] = np.where(met, depth, np.float32(NO_DEPTH))
         pixels["world"] = np.where(met[..., None], pixels["position"] + scene.origin, 0.0)
         pixels["forward"] = np.zeros((window.height, window.width, 2), np.float32)

@@ -9,6 +9,7 @@ from scipy.spatial.transform import Rotation
 
 from vfx.geometry.bodies import Body
 from vfx.geometry.handoff import Array
+from vfx.geometry.products import turned
 from vfx.sim.settings import Region
 
 
@@ -19,7 +20,7 @@ def covers(region: Region, position: Array) -> Array:
         inside: Array = (away**2).sum(1) <= region.radius**2
     else:
         axes = Rotation.from_euler("xyz", region.rotation, degrees=True).as_matrix()
-        inside = (np.abs(away @ axes) <= 0.5 * np.array(region.size)).all(1)
+        inside = np.all(np.abs(turned(away, axes.T)) <= 0.5 * np.array(region.size), axis=1)
     return inside
 
 

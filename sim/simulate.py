@@ -406,8 +406,8 @@ class Simulation:
             damage=lost.astype(np.float32), broken_edge=edge, broken_step=step,
             projectile_position=self.balls.place, projectile_radius=self.balls.radius,
             kinetic_energy=0.5 * float((self._mass * (velocity**2).sum(1)).sum()),
-            bond_energy=float(sums["energy"].sum()), momentum=self._mass @ velocity,
-            n_bonds=self.n_bonds)
+            bond_energy=float(sums["energy"].sum()),
+            momentum=(self._mass[:, None] * velocity).sum(axis=0), n_bonds=self.n_bonds)
 
     def diagnostics(self) -> dict[str, float]:
         """Return one row of the history: time, energies [J], momentum [kg m/s], bonds."""

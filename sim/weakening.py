@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from vfx.geometry.handoff import Array, Solid
+from vfx.geometry.products import turned
 from vfx.sim.settings import MAX_SEGMENTS, Weakening
 
 
@@ -104,6 +105,4 @@ def darkness(settings: Weakening, position: Array, image: Array) -> Array:
 
 def plane_coordinates(solid: Solid, paths: Weakening) -> Array:
     """Return where the particles stand in the plane of the walks, (n, 2) float64 [m]."""
-    planar: Array = (solid.position - np.array(paths.origin)) @ plane_axes(
-        np.array(paths.normal)).T
-    return planar
+    return turned(solid.position - np.array(paths.origin), plane_axes(np.array(paths.normal)))
