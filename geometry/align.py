@@ -15,6 +15,8 @@ particles in the frame before, at time t_b,
 What held the particles may have been a line or a point itself, so forms are followed from
 the first frame on. They depend on the lineage and the motion alone: a result never depends
 on which frames are aligned together, or in which order.
+
+Pieces may also pass to their own motion over some frames (:mod:`vfx.geometry.transition`).
 """
 
 from __future__ import annotations
@@ -28,17 +30,19 @@ from scipy.spatial.transform import Rotation
 from vfx.geometry.handoff import Array, FragmentsFrame, Lineage, MotionFrame, Solid
 from vfx.geometry.kabsch import LINE, POINT, UNIQUE, RigidFit, fit_rigid
 from vfx.geometry.lineage import check_frame, labels_at
+from vfx.geometry.transition import Transition, difference, pending
 
 
 def align_frame(
     solid: Solid, density_of_body: Array, lineage: Lineage, frame: int,
-    read_motion: Callable[[int], MotionFrame],
+    read_motion: Callable[[int], MotionFrame], *, transition_frames: int = 0,
 ) -> FragmentsFrame:
     """Return the fragments of one frame; for several frames one :class:`Aligner` reads less.
 
     density_of_body (b,) [kg/m^3].
     """
-    return Aligner(solid, density_of_body, lineage, read_motion).align(frame)
+    return Aligner(solid, density_of_body, lineage, read_motion,
+                   transition_frames=transition_frames).align(frame)
 
 
 @dataclass
@@ -62,7 +66,7 @@ class Aligner:
 
     def __init__(
         self, solid: Solid, density_of_body: Array, lineage: Lineage,
-        read_motion: Callable[[int], MotionFrame],
+        read_motion: Callable[[int], MotionFrame], *, transition_frames: int = 0,
     ) -> None:
         """density_of_body (b,) [kg/m^3]."""
         self._solid, self._lineage = solid, lineage
@@ -72,6 +76,8 @@ class Aligner:
         self._read_motion = read_motion
         self._recent: dict[int, MotionFrame] = {}
         self._forms: list[Form] = []           # one for each frame from the first on
+        self._transition_frames = transition_frames
+        self._transitions: dict[int, Transition] = {}
 
     def align(self, frame: int) -> FragmentsFrame:
         """Return the fragments of ``frame`` with their rigid motions."""
@@ -80,14 +86,20 @@ class Aligner:
         fragment = np.unique(label)
         fit = self._fit_settled(frame, fragment)
         motion = self._motion(frame)
+        rotation, center = fit.rotation, fit.center
+        if self._transition_frames:
+            turn, offset = self._pending(frame, fragment)
+            center = center + _apply(rotation, _apply(turn, fit.rest_center) + offset
+                                     - fit.rest_center)
+            rotation = rotation @ turn
         return FragmentsFrame(
             frame=frame,
             time=motion.time,
             fragment=label,
             id=fragment,
-            rotation=fit.rotation,
-            translation=fit.center - np.einsum("kij,kj->ki", fit.rotation, fit.rest_center),
-            center=fit.center,
+            rotation=rotation,
+            translation=center - _apply(rotation, fit.rest_center),
+            center=center,
             velocity=fit.velocity,
             angular_velocity=fit.angular_velocity,
             mass=fit.mass,
@@ -107,11 +119,15 @@ class Aligner:
             self._recent[frame] = motion
         return self._recent[frame]
 
-    def _fit(self, frame: int, fragment: Array) -> RigidFit:
-        """Fit the fragments (k,), ascending, at ``frame``, whatever that leaves free."""
+    def _fit(self, frame: int, fragment: Array, formed: int | None = None) -> RigidFit:
+        """Fit the fragments (k,), ascending, at ``frame``, whatever that leaves free.
+
+        They have the particles of the frame ``formed``, by default the same.
+        """
         group_of = np.full(len(self._lineage.parent), -1, dtype=np.int32)
         group_of[fragment] = np.arange(len(fragment), dtype=np.int32)
-        group = group_of[labels_at(self._lineage, self._solid, frame)]
+        group = group_of[labels_at(
+            self._lineage, self._solid, frame if formed is None else formed)]
         chosen = np.flatnonzero(group >= 0)
         motion = self._motion(frame)
         return fit_rigid(self._solid.position[chosen], motion.position[chosen],
@@ -143,12 +159,55 @@ class Aligner:
             np.concatenate([getattr(form, name) for form in known])[chosen]
             for name in ("time", "rotation", "turn", "spin")))
 
+    def _changed(self, frame: int) -> Array:
+        """Return the fragments (k,) int32, ascending, whose particles changed at ``frame``."""
+        born = np.flatnonzero(self._lineage.birth_frame == frame)
+        split = self._lineage.parent[born]
+        return np.unique(np.concatenate([born, split[split >= 0]])).astype(np.int32)
+
+    def _held_before(self, frame: int, fragment: Array) -> tuple[RigidFit, Array]:
+        """Return the poses, a frame earlier, of what held ``fragment`` (k,), and which of them.
+
+        The fits are those of the frame before; the rows (k,) say which one held each.
+        """
+        lineage = self._lineage
+        is_born = lineage.birth_frame[fragment] == frame
+        holder, which = np.unique(
+            np.where(is_born, lineage.parent[fragment], fragment), return_inverse=True)
+        return self._fit_settled(frame - 1, holder), which
+
+    def _pending(self, frame: int, fragment: Array) -> tuple[Array, Array]:
+        """Return what is left of the transitions of fragments (k,), as ``pending`` does."""
+        earliest = max(self._lineage.first_frame, frame - self._transition_frames)
+        recent = [(begin, self._transition(begin)) for begin in range(frame, earliest, -1)]
+        for begin in [each for each in self._transitions if each < earliest]:
+            del self._transitions[begin]
+        return pending(fragment, self._lineage, recent, frame, self._transition_frames)
+
+    def _transition(self, frame: int) -> Transition:
+        """Return how the pieces that changed at ``frame`` differ from what held them."""
+        if frame not in self._transitions:
+            fragment = self._changed(frame)
+            if not len(fragment):
+                nothing = np.zeros((0, 3))
+                self._transitions[frame] = Transition(fragment, nothing, nothing, nothing)
+                return self._transitions[frame]
+            held, which = self._held_before(frame, fragment)
+            rotation = held.rotation[which]
+            own = self._fit(frame - 1, fragment, formed=frame)
+            free = np.flatnonzero(own.free != UNIQUE)
+            if len(free):
+                own.rotation[free], _ = _settle(own, free, rotation[free].copy(),
+                                                np.zeros((len(free), 3)))
+            image = held.center[which] + _apply(
+                rotation, own.rest_center - held.rest_center[which])
+            self._transitions[frame] = difference(
+                fragment, own.rest_center, (rotation, image), (own.rotation, own.center))
+        return self._transitions[frame]
+
     def _take_form(self, frame: int) -> Form:
         """Return the forms of all fragments whose particles changed at ``frame``."""
-        lineage = self._lineage
-        born = np.flatnonzero(lineage.birth_frame == frame)
-        split = lineage.parent[born]
-        fragment = np.unique(np.concatenate([born, split[split >= 0]])).astype(np.int32)
+        fragment = self._changed(frame)
         k = len(fragment)
         if k == 0:
             return Form(fragment, np.zeros(0), np.zeros((0, 3, 3)), np.zeros((0, 3)),
@@ -158,11 +217,8 @@ class Aligner:
         # all is as at rest.
         before = Form(fragment, np.full(k, np.nan), np.tile(np.eye(3), (k, 1, 1)),
                       np.zeros((k, 3)), np.zeros((k, 3)))
-        if frame > lineage.first_frame:
-            is_born = lineage.birth_frame[fragment] == frame
-            holder, which = np.unique(
-                np.where(is_born, lineage.parent[fragment], fragment), return_inverse=True)
-            held = self._fit_settled(frame - 1, holder)
+        if frame > self._lineage.first_frame:
+            held, which = self._held_before(frame, fragment)
             before.time[:] = self._motion(frame - 1).time
             before.rotation[:] = held.rotation[which]
             before.turn[:] = held.angular_velocity[which]
@@ -192,7 +248,7 @@ def _carry_on(form: Form, time: float) -> tuple[Array, Array]:
     """Return rotations (k, 3, 3) and angular velocities (k, 3) of ``form`` at ``time``."""
     elapsed = (time - form.time)[:, None]
     turned = _rotation(form.turn * elapsed) @ form.rotation
-    omega = form.turn + np.einsum("kij,kj->ki", turned, form.spin)
+    omega = form.turn + _apply(turned, form.spin)
     return turned @ _rotation(form.spin * elapsed), omega
 
 
@@ -204,7 +260,7 @@ def _settle(fit: RigidFit, rows: Array, rotation: Array, omega: Array) -> tuple[
     line = np.flatnonzero(fit.free[rows] == LINE)
     if len(line):
         rest_axis, axis = fit.rest_axis[rows[line]], fit.axis[rows[line]]
-        expected = np.einsum("kij,kj->ki", rotation[line], rest_axis)
+        expected = _apply(rotation[line], rest_axis)
         spin = _dot(omega[line], expected)
         rotation[line] = _shortest_turn(expected, axis) @ rotation[line]
         omega[line] = fit.angular_velocity[rows[line]] + spin[:, None] * axis
@@ -226,6 +282,11 @@ def _shortest_turn(start: Array, end: Array) -> Array:
 def _rotation(vector: Array) -> Array:
     """Return the rotation matrices (k, 3, 3) of rotation vectors (k, 3) [rad]."""
     return np.asarray(Rotation.from_rotvec(vector).as_matrix())
+
+
+def _apply(rotation: Array, vector: Array) -> Array:
+    """Return the products of (k, 3, 3) and (k, 3): (k, 3)."""
+    return np.asarray(np.einsum("kij,kj->ki", rotation, vector))
 
 
 def _dot(a: Array, b: Array) -> Array:

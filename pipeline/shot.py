@@ -20,6 +20,7 @@ import numpy as np
 
 from vfx.geometry.bodies import ASSET, Body
 from vfx.geometry.schema import setting
+from vfx.geometry.settings import Align
 from vfx.pipeline.errors import MissingInput, ShotError
 from vfx.pipeline.frames import parse_span
 from vfx.pipeline.validate import Complaints, nearest, read_section, shown
@@ -90,6 +91,7 @@ class Shot:
     regions: tuple[Region, ...]
     weakening: tuple[Weakening, ...]
     cracks: tuple[Crack, ...]
+    align: Align
     materials: dict[str, Material]
     looks: dict[str, Look | MaterialLook]
     bodies: tuple[Body, ...]
@@ -123,7 +125,7 @@ class Shot:
 
 
 SECTIONS: Mapping[str, type[Any]] = {
-    "shot": Span, "time": Time, "sim": Solver, "floor": Floor, "camera": Camera,
+    "shot": Span, "time": Time, "sim": Solver, "floor": Floor, "align": Align, "camera": Camera,
     "light": Light, "floor_look": FloorLook, "render": Film,
 }
 LISTS: Mapping[str, type[Any]] = {
@@ -164,7 +166,7 @@ def load_shot(path: Path) -> Shot:
         steps_per_frame=time.steps_per_frame, solver=read["sim"], floor=read["floor"],
         projectiles=lists["projectiles"], colliders=lists["colliders"],
         regions=lists["regions"], weakening=lists["weakening"], cracks=lists["cracks"],
-        materials=materials, looks=looks, bodies=lists["bodies"],
+        align=read["align"], materials=materials, looks=looks, bodies=lists["bodies"],
         camera=read["camera"], camera_keys=lists["camera_keys"], light=read["light"],
         area_lights=lists["area_lights"],
         floor_look=read["floor_look"], film=read["render"])

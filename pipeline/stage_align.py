@@ -22,7 +22,7 @@ _MOTION_FRAMES_KEPT = 8
 
 def align_fragments(job: Job) -> None:
     """Align the particles of each frame to pieces and publish them."""
-    from vfx.geometry.align import align_frame
+    from vfx.geometry.align import Aligner
     from vfx.geometry.handoff import MotionFrame, Solid
 
     frames = job.todo()
@@ -38,11 +38,12 @@ def align_fragments(job: Job) -> None:
     def read_motion(frame: int) -> MotionFrame:
         return MotionFrame.from_arrays(job.read("sim", frame))
 
+    aligner = Aligner(solid, density, lineage, read_motion,
+                      transition_frames=job.shot.align.transition_frames)
     failures: dict[int, str] = {}
     for frame in job.each_frame(frames):
         try:
-            fragments = align_frame(solid, density, lineage, frame, read_motion)
-            job.publish(frame, fragments.to_arrays())
+            job.publish(frame, aligner.align(frame).to_arrays())
         except PipelineError:
             raise
         except Exception as error:

@@ -56,7 +56,7 @@ STAGES = (
           takes=("solid", "shot.physics", "density pictures"),
           gives="motion", file_name="frame.{frame:04d}.npz"),
     Stage("align", 1, align_fragments,
-          takes=("solid", "motion so far", "shot.density"),
+          takes=("solid", "motion so far", "shot.density", "shot.align"),
           gives="fragments", file_name="frame.{frame:04d}.npz"),
     Stage("render", 4, render_frames,
           takes=("solid", "fragments", "fragments beside", "shot.picture", "camera file",
@@ -106,6 +106,10 @@ def _density(shot: Shot) -> Any:
     return [shot.materials[body.material].density for body in shot.bodies]
 
 
+def _align(shot: Shot) -> Any:
+    return dataclasses.asdict(shot.align)
+
+
 def _picture(shot: Shot) -> Any:
     light = dataclasses.asdict(shot.light)
     del light["environment"]
@@ -127,5 +131,6 @@ _SECTIONS: dict[str, Callable[[Shot], Any]] = {
     "shot.shape": _shape,
     "shot.physics": _physics,
     "shot.density": _density,
+    "shot.align": _align,
     "shot.picture": _picture,
 }

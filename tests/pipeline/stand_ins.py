@@ -146,18 +146,21 @@ def count_fragments(solid, broken):
     return len(solid.position)
 
 
-def align_frame(solid, density_of_body, lineage, frame, read_motion):
-    MADE.append(("align", frame))
-    motion = read_motion(frame)
-    n = len(solid.position)
-    center = (motion.position * density_of_body[0]).sum(axis=0)[None]
-    return FragmentsFrame(
-        frame=frame, time=motion.time, fragment=np.zeros(n, np.int32), id=np.zeros(1, np.int32),
-        rotation=np.eye(3)[None], translation=np.zeros((1, 3)), center=center,
-        velocity=np.zeros((1, 3)), angular_velocity=np.zeros((1, 3)), mass=np.ones(1),
-        count=np.array([n], np.int32), damage=motion.damage,
-        projectile_position=motion.projectile_position,
-        projectile_radius=motion.projectile_radius)
+class Aligner:
+    def __init__(self, solid, density_of_body, lineage, read_motion, *, transition_frames=0):
+        self.n, self.density, self.read_motion = len(solid.position), density_of_body, read_motion
+
+    def align(self, frame):
+        MADE.append(("align", frame))
+        motion = self.read_motion(frame)
+        center = (motion.position * self.density[0]).sum(axis=0)[None]
+        return FragmentsFrame(
+            frame=frame, time=motion.time, fragment=np.zeros(self.n, np.int32),
+            id=np.zeros(1, np.int32), rotation=np.eye(3)[None], translation=np.zeros((1, 3)),
+            center=center, velocity=np.zeros((1, 3)), angular_velocity=np.zeros((1, 3)),
+            mass=np.ones(1), count=np.array([self.n], np.int32), damage=motion.damage,
+            projectile_position=motion.projectile_position,
+            projectile_radius=motion.projectile_radius)
 
 
 def load_environment(name, folder):
@@ -216,7 +219,7 @@ MODULES = {
                            "mesh_reports"),
     "vfx.geometry.faces": ("all_faces",),
     "vfx.geometry.lineage": ("build_lineage", "count_fragments"),
-    "vfx.geometry.align": ("align_frame",),
+    "vfx.geometry.align": ("Aligner",),
     "vfx.sim.pace": ("seconds_per_bond",),
     "vfx.sim.simulate": ("Simulation", "Unstable"),
     "vfx.raytrace.environment": ("load_environment",),
