@@ -66,7 +66,7 @@ class Span:
 class Time:
     """How simulated time maps to frames: give steps_per_frame or time_scale, not both."""
 
-    fps: float = setting(24.0, "Frames a second.", unit="frames/s", above=0.0, at_most=1000.0)
+    fps: float = setting(24.0, "Frames a second.", unit="frames/s", at_least=0.1, at_most=1000.0)
     steps_per_frame: int = setting(
         DEFAULT_STEPS_PER_FRAME, "Time steps from frame to frame.", at_least=1, at_most=10**8)
     time_scale: float = setting(

@@ -112,7 +112,7 @@ def test_any_text_is_refused_with_sentences(tmp_path: Path, text: str) -> None:
     ("[sim]\ntimestep = 'atuo'",
      "sim.timestep: found 'atuo', but it must be a number of seconds or \"auto\""),
     ("[sim]\nseed = 3000000000", "must be at most 2147483647"),
-    ("[time]\nfps = 0", "must be above 0 frames/s"),
+    ("[time]\nfps = 0", "must be at least 0.1 frames/s"),
     ("[render]\nresolution = [0, 5]", "must be at least 1 pixel "),
     ("[shot]\nname = ''", "shot.name: found '', but it must be a plain word"),
     ("[[weakening]]\nnormal = [0, 0, 0]", "weakening[1].normal: found [0.0, 0.0, 0.0]"),
