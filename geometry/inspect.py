@@ -44,6 +44,7 @@ class MeshReport:
     crossings: int                       # pairs of triangles that cut each other
     crossing_place: Array | None
     overlap: float                       # share of the volume wound around twice or backward
+    overlap_place: Array | None
     bodies: int
     cavities: int
     inside_out: int                      # shells that face inward and should not
@@ -111,9 +112,11 @@ class MeshReport:
                     "set repair = true to unite parts that overlap, or mend it in a modelling "
                     "program") if self.bodies + self.cavities > 1 else (
                     "mend it in a modelling program")
-                yield (f"cuts through itself: {self.crossings:,} pairs of triangles, the first "
-                       f"near {place_text(self.crossing_place)}, and {100 * self.overlap:.2g} % "
-                       f"of its volume is enclosed twice or backward; {fix}")
+                cuts = (f"cuts through itself: {self.crossings:,} pairs of triangles, the first "
+                        f"near {place_text(self.crossing_place)}, and" if self.crossings
+                        else "lies over itself:")
+                yield (f"{cuts} {100 * self.overlap:.2g} % of its volume is enclosed twice or "
+                       f"backward, as at {place_text(self.overlap_place)}; {fix}")
 
 
 def place_text(place: Array | Sequence[float] | None) -> str:
@@ -136,11 +139,12 @@ def inspect_mesh(
     # Cavities count as such even where their triangles face outward: they are turned.
     volume = float(np.where(shells.is_cavity, -1.0, 1.0) @ np.abs(shells.volume))
     inside_out = int((shells.faces_wrong & ~shells.is_cavity).sum())
-    overlap = 0.0
-    if n_crossings and topology.is_closed and not inside_out:
+    overlap, overlap_place = 0.0, None
+    # Parts with sides in common planes may overlap without a triangle that cuts another.
+    if topology.is_closed and not inside_out:
         turned = np.where((shells.faces_wrong & shells.is_cavity)[topology.shell, None],
                           triangle[:, ::-1], triangle)
-        once, wrong = wound_volumes(device, vertex, turned)
+        once, wrong, overlap_place = wound_volumes(device, vertex, turned)
         overlap = wrong / (once + wrong) if once + wrong > 0.0 else 0.0
     report = MeshReport(
         triangles=len(triangle), vertices=len(vertex),
@@ -154,6 +158,6 @@ def inspect_mesh(
         crowded=int((topology.is_crowded & ~topology.is_tangled).sum()),
         crossings=n_crossings,
         crossing_place=corner[crossing[0, 0]].mean(axis=0) if len(crossing) else None,
-        overlap=overlap, bodies=shells.n_bodies, cavities=int(shells.is_cavity.sum()),
-        inside_out=inside_out, notes=notes)
+        overlap=overlap, overlap_place=overlap_place, bodies=shells.n_bodies,
+        cavities=int(shells.is_cavity.sum()), inside_out=inside_out, notes=notes)
     return report, topology, shells

@@ -18,7 +18,7 @@ from vfx.device import Device
 from vfx.geometry.bodies import FROM_FILE, UNITS, Body
 from vfx.geometry.elements import Surface
 from vfx.geometry.handoff import Array
-from vfx.geometry.inspect import MeshReport, inspect_mesh
+from vfx.geometry.inspect import LARGEST_OVERLAP, MeshReport, inspect_mesh
 from vfx.geometry.mesh_files import MeshError, RawMesh
 from vfx.geometry.repair import close_holes, face_alike, turn_triangles, unite_shells
 from vfx.geometry.shading import corner_normals
@@ -231,7 +231,7 @@ def _repaired(device: Device, raw: RawMesh) -> tuple[RawMesh, list[str]]:
         raw = turn_triangles(raw, shells.faces_wrong[topology.shell])
         notes.append(f"Turned {int(shells.faces_wrong.sum())} shells that were inside out.")
         report, topology, shells = inspect_mesh(device, raw.vertex, raw.triangle)
-    if next(report.problems(), None) and len(shells.volume) > 1 and report.crossings:
+    if report.overlap > LARGEST_OVERLAP and len(shells.volume) > 1:
         raw, more = unite_shells(raw)
         raw, cleaned = merged(raw)
         notes += [*more, *cleaned]

@@ -114,9 +114,10 @@ def test_columns_of_a_closed_mesh_always_end_outside(device):
 
 def test_wound_volumes_are_those_of_overlapping_boxes(device):
     raw = joined(box(), box(center=(0.5, 0.0, 0.0)))
-    once, twice = wound_volumes(device, raw.vertex, raw.triangle)
+    once, twice, place = wound_volumes(device, raw.vertex, raw.triangle)
     assert once == pytest.approx(1.0, rel=0.01)
     assert twice == pytest.approx(0.5, rel=0.01)
+    assert place is not None and (np.abs(place - [0.25, 0.0, 0.0]) < [0.25, 0.5, 0.5]).all()
 
 
 # ------------------------------------------------------------------ place

@@ -190,6 +190,20 @@ def test_bodies_that_overlap_are_refused_or_united_on_request(device):
     assert report.crossings == 0 and report.bodies == 1
 
 
+@pytest.mark.parametrize("other, united", [
+    (box(center=(0.5, 0.0, 0.0)), 1.5),
+    (box(center=(0.1, 0.0, 0.0)), 1.1),
+    (box(edges=(0.5, 1.0, 2.0), center=(0.1, 0.0, 0.0)), 1.5),
+])
+def test_bodies_that_overlap_with_sides_in_one_plane_are_noticed(device, other, united):
+    raw = joined(box(), other)
+    with pytest.raises(MeshError, match=r"twice or backward, as at \(.*repair = true"):
+        surface(device, raw)
+    made, report = surface(device, raw, repair=True)
+    assert surface_volume(made) == pytest.approx(united)
+    assert report.volume == pytest.approx(united)
+
+
 def test_where_repair_does_not_help_it_is_not_advised(device):
     raw = box()
     vertex = raw.vertex.copy()
