@@ -307,3 +307,32 @@ def test_grading_is_finer_at_the_place_in_the_world(device):
     away = np.linalg.norm(solid.position - [5.1, 0.0, 0.0], axis=1)
     assert solid.volume[away < 0.05].mean() < 0.3 * solid.volume[away > 0.15].mean()
     assert solid.size[away < 0.03].mean() < 0.6 * solid.size[away > 0.15].mean()
+
+
+# ------------------------------------------------------------------ cubes fill what they can
+
+@pytest.mark.parametrize("edges", [(1.0, 1.0, 1.0), (3.0, 0.5, 3.0), (0.25, 0.5, 0.25)])
+@pytest.mark.parametrize("elements", [1000, 2500])
+def test_cubes_of_a_box_have_about_its_volume_and_stand_in_its_middle(
+    device, tmp_path, edges, elements
+):
+    path = str(write_obj(tmp_path / "m.obj", box(edges, center=(5.0, 0.0, 0.0))))
+    solid = build_solid(device, [body(mesh=path, elements=elements)]).solid
+    assert solid.volume.sum() == pytest.approx(np.prod(edges), rel=0.08)
+    assert solid.n_particles == pytest.approx(elements, rel=0.08)
+    low, high = solid.position.min(axis=0), solid.position.max(axis=0)
+    assert 0.5 * (low + high) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_film_is_refused_before_cells_as_small_as_it_is_thin_are_made(device, tmp_path):
+    path = str(write_obj(tmp_path / "m.obj", box((1.0, 1.0, 1e-7))))
+    with pytest.raises(ValueError, match="too thin to be divided: 1e-07 m on average; make it"):
+        build_solid(device, [body(mesh=path, shape="voronoi", elements=1000)])
+
+
+def test_a_mesh_that_lies_on_itself_is_refused_with_the_place_and_a_way_out(device, tmp_path):
+    # A hollow whose wall is a part of the outer wall.
+    raw = joined(box(), box((0.5, 0.5, 0.5), center=(0.25, 0.0, 0.0)))
+    path = str(write_obj(tmp_path / "m.obj", raw))
+    with pytest.raises(ValueError, match=r"near \(.*lie on each other.*modelling program"):
+        build_solid(device, [body(mesh=path, shape="voronoi", elements=2500)])
