@@ -187,7 +187,9 @@ def _cleaned(raw: RawMesh) -> tuple[RawMesh, list[str]]:
         notes.append(f"Dropped {int(doubles.sum())} triangles that lie on others.")
         keep &= ~doubles
     if not keep.any():
-        raise MeshError("has only triangles without an area; export it again")
+        raise MeshError("has every face twice, once for each side, and so encloses nothing; export "
+                        "it with faces of one side" if doubles.any() else
+                        "has only triangles without an area; export it again")
     used, index = np.unique(raw.triangle[keep], return_inverse=True)
     return dataclasses.replace(
         raw, vertex=raw.vertex[used], triangle=index.reshape(-1, 3),

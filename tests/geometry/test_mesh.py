@@ -557,3 +557,9 @@ def test_ply_with_tables_and_lists_that_lie_is_refused_at_once(tmp_path):
         path.write_bytes(head + face + counts + b"abc" * 100)
         with pytest.raises(MeshError, match="cannot be read as PLY"):
             read_raw_mesh(path)
+
+
+def test_a_mesh_with_both_sides_of_every_face_is_told_so(device):
+    raw = joined(sphere(), flipped(sphere()))
+    with pytest.raises(MeshError, match="every face twice"):
+        surface(device, raw)
