@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,7 +28,7 @@ ONE_SIDED = ("has a surface of one side only (like a Moebius strip), which enclo
 
 @dataclass(frozen=True)
 class MeshReport:
-    """What was found, in metres and in the axes of the body; places are (3,) arrays."""
+    """What was found, in metres; places are (3,) arrays, as in the file once they are moved."""
 
     triangles: int
     vertices: int
@@ -54,6 +55,22 @@ class MeshReport:
     def is_watertight(self) -> bool:
         """Whether no edge is open or tangled."""
         return not self.holes and not self.tangled
+
+    @property
+    def names_places(self) -> bool:
+        """Whether something is wrong that has a place."""
+        return bool(self.holes or self.tangled or self.flipped or self.overlap > LARGEST_OVERLAP)
+
+    def moved(self, to_file: Callable[[Array], Array]) -> MeshReport:
+        """Return the report with all places moved, so that a modelling program finds them."""
+        def move(place: Array | None) -> Array | None:
+            return None if place is None else to_file(place)
+
+        return dataclasses.replace(
+            self, holes=tuple(dataclasses.replace(hole, place=to_file(hole.place))
+                              for hole in self.holes),
+            flipped_place=move(self.flipped_place), tangled_place=move(self.tangled_place),
+            crossing_place=move(self.crossing_place), overlap_place=move(self.overlap_place))
 
     def lines(self) -> list[str]:
         """Return the report as lines for a person."""
@@ -85,7 +102,8 @@ class MeshReport:
             more = f" and {len(self.holes) - 3} more" if len(self.holes) > 3 else ""
             count = "a hole" if len(self.holes) == 1 else f"{len(self.holes)} holes"
             them = "it" if len(self.holes) == 1 else "them"
-            fix = (f"close {them} in a modelling program" if self.holes[0].size > largest
+            fix = ((f"one over {LARGEST_HOLE:.0%} of the mesh is too large to be closed here: "
+                    f"close {them} in a modelling program") if self.holes[0].size > largest
                    else elsewhere if repaired else f"set repair = true to close {them}")
             yield f"is open: {count}, {holes}{more}; {fix}"
         if self.tangled:

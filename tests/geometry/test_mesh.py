@@ -143,6 +143,17 @@ def test_holes_are_named_with_number_and_place(device):
     assert not report.is_watertight
 
 
+@pytest.mark.parametrize("settings", [
+    {}, {"mesh_unit": "mm", "mesh_up": "z"}, {"height": 0.3, "mesh_up": "x", "anchor": "base"}])
+def test_places_are_where_a_modelling_program_shows_them(device, settings):
+    raw = sphere(rings=24, center=(70.0, -8.0, 9.0))
+    middle = raw.vertex[raw.triangle[5]]
+    with pytest.raises(MeshError, match="coordinates of the file") as caught:
+        surface(device, without(raw, 5), **settings)
+    place = caught.value.report.holes[0].place
+    assert place == pytest.approx(0.5 * (middle.min(axis=0) + middle.max(axis=0)))
+
+
 def test_small_holes_are_closed_on_request(device):
     raw = sphere(rings=24)
     around = np.flatnonzero((raw.triangle == 300).any(axis=1))
