@@ -48,12 +48,13 @@ def divide_grid(
             off = max(off, abs(len(found) / count - 1.0))
         if off < least:
             least, spacing, cell, low = off, trial, found, corner
-        if least <= _NEAR:
+        # Other spacings, near this one, do not help where none fits.
+        if least <= _NEAR or (number == 7 and least >= MOST_OFF):
             break
     assert spacing is not None
     if not len(cell):
-        raise MeshError(f"has no room for a cube of {spacing:g} m; lower the spacing or ask for "
-                        "more elements")
+        raise MeshError(f"has no room for a cube of {spacing:.4g} m; lower the spacing, ask for "
+                        "more elements, or use shape = \"voronoi\", which follows the surface")
     filled = len(cell) * spacing**3 / volume
     if not 1.0 - MOST_OFF < filled < 1.0 + MOST_OFF:
         raise MeshError(f"is too thin for cubes of {spacing:.4g} m, which would have "

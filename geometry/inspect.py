@@ -133,7 +133,7 @@ class MeshReport:
                 cuts = (f"cuts through itself: {self.crossings:,} pairs of triangles, the first "
                         f"near {place_text(self.crossing_place)}, and" if self.crossings
                         else "lies over itself:")
-                yield (f"{cuts} {100 * self.overlap:.2g} % of its volume is enclosed twice or "
+                yield (f"{cuts} {100 * self.overlap:.3g} % of its volume is enclosed twice or "
                        f"backward, as at {place_text(self.overlap_place)}; {fix}")
 
 

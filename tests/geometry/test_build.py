@@ -10,11 +10,13 @@ from scipy.spatial.transform import Rotation
 
 from tests.geometry.meshes import box, flipped, joined, sphere, write_obj
 from vfx.device import open_device
+from vfx.geometry import cubes
 from vfx.geometry.assets import ASSETS, make_asset
 from vfx.geometry.bodies import Body
 from vfx.geometry.build import build_solid, check_bodies, lowest_point, solid_bytes
 from vfx.geometry.check import check_elements, check_whole
 from vfx.geometry.columns import cut_columns, wound_volumes
+from vfx.geometry.cubes import _fill as fill
 from vfx.geometry.cubes import block_elements, cell_edges
 from vfx.geometry.faces import all_faces, face_normals
 from vfx.geometry.grid import build_solid as build_blocks
@@ -322,6 +324,15 @@ def test_cubes_of_a_box_have_about_its_volume_and_stand_in_its_middle(
     assert solid.n_particles == pytest.approx(elements, rel=0.08)
     low, high = solid.position.min(axis=0), solid.position.max(axis=0)
     assert 0.5 * (low + high) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_sheet_thinner_than_a_cube_is_refused_after_one_spacing(device, tmp_path, monkeypatch):
+    calls = []
+    monkeypatch.setattr(cubes, "_fill", lambda *given: calls.append(given) or fill(*given))
+    path = str(write_obj(tmp_path / "m.obj", box((1.0, 1.0, 1e-3))))
+    with pytest.raises(ValueError, match=r"cubes? of .*ask for more elements, or use"):
+        build_solid(device, [body(mesh=path, elements=1000)])
+    assert len(calls) == 8
 
 
 def test_a_film_is_refused_before_cells_as_small_as_it_is_thin_are_made(device, tmp_path):
