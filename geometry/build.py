@@ -39,6 +39,8 @@ from vfx.geometry.voronoi import divide_voronoi
 #: benchmarks of half a million elements took (1000 for a shell, 5700 for clipped cells).
 _PEAK_BYTES = {"grid": 600, "tet-shell": 2500, "voronoi": 6000}
 _PEAK_BYTES_TRIANGLE = 1500
+#: Share by which a number of elements may be off what was asked for before that is said.
+MOST_OFF_COUNT = 0.05
 
 
 @dataclass(frozen=True)
@@ -186,7 +188,16 @@ def _divide(device: Device, body: Body, folder: Path | None, progress: Progress)
     else:
         elements = _divide_irregular(device, body, surface, axes, progress)
         cell = np.zeros((len(elements.position), 3), np.int32)
-    check_elements(elements, body.shape, volume=surface_volume(surface), spacing=spacing)
+    try:
+        check_elements(elements, body.shape, volume=surface_volume(surface), spacing=spacing)
+    except ValueError as error:
+        if not body.mesh:
+            raise
+        raise ValueError(f"{error}: faces of its mesh lie on each other there, or nearly so; part "
+                         "or unite them in a modelling program, or use another shape") from None
+    if count is not None and abs(len(elements.position) - count) > MOST_OFF_COUNT * count:
+        elements = dataclasses.replace(elements, notes=(*elements.notes, (
+            f"{count:,} elements were asked for; parts as small or thin as these take others.")))
     return _Part(body, surface, elements, cell, axes)
 
 

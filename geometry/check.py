@@ -8,6 +8,7 @@ from vfx.geometry.cubes import cell_edges
 from vfx.geometry.elements import Elements
 from vfx.geometry.faces import face_normals
 from vfx.geometry.handoff import Array, Faces, Solid
+from vfx.geometry.inspect import place_text
 
 #: Shares of the whole by which volumes may be off: of Voronoi cells from their mesh's, and of
 #: all elements from what their own faces enclose.
@@ -32,8 +33,10 @@ def check_elements(
         if not np.isfinite(array).all():
             raise ValueError(f"has an element whose {name} is not finite")
     if not (elements.volume > 0.0).all():
+        first = int(np.argmin(elements.volume > 0.0))
         raise ValueError(f"has {int((elements.volume <= 0.0).sum())} elements that are empty or "
-                         f"inverted, the first is {int(np.argmin(elements.volume > 0.0))}")
+                         f"inverted, the first is {first} near "
+                         f"{place_text(elements.position[first])}")
     if not (elements.size > 0.0).all() or not elements.length_scale > 0.0:
         raise ValueError("has an element whose length scale is not above 0")
     if spacing is not None and abs(elements.length_scale - spacing) > SPACING * spacing:
@@ -94,7 +97,7 @@ def check_faces(faces: Faces, edge: Array, position: Array, volume: Array) -> No
     if (open_by > 1e-6).any():
         worst = int(np.argmax(open_by))
         raise ValueError(f"has {int((open_by > 1e-6).sum())} elements whose faces do not close, "
-                         f"the worst is {worst} near {position[worst].tolist()}")
+                         f"the worst is {worst} near {place_text(position[worst])}")
     found = np.zeros(n)
     for side, faced, sign in ((lower, slice(None), 1.0), (upper, inner, -1.0)):
         reach = np.einsum("ij,ij->i", first[faced] - position[side], area[faced]) / 3.0
@@ -107,7 +110,7 @@ def check_faces(faces: Faces, edge: Array, position: Array, volume: Array) -> No
     if off.any():
         worst = int(np.argmax(off))
         raise ValueError(f"has {int(off.sum())} elements whose volume is not what their faces "
-                         f"enclose, the first is {worst} near {position[worst].tolist()}")
+                         f"enclose, the first is {worst} near {place_text(position[worst])}")
 
 
 def check_whole(solid: Solid) -> None:

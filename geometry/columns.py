@@ -41,6 +41,15 @@ class Columns:
         self._module.column_lengths(n, self.start, self.height, self.turns, once, wrong)
         return self.device.to_host(once), self.device.to_host(wrong)
 
+    def wrong_height(self, column: int) -> float:
+        """Return the middle of the longest part of a column that is wound below 0 or above 1."""
+        first, last = self.device.to_host(self.start[column:column + 2]).tolist()
+        height = self.device.to_host(self.height[first:last])
+        winding = -np.cumsum(self.device.to_host(self.turns[first:last]))[:-1]
+        length = np.where((winding < 0) | (winding > 1), np.diff(height), 0.0)
+        longest = int(np.argmax(length))
+        return float(0.5 * (height[longest] + height[longest + 1]))
+
     def cells_inside(self, z0: float, step: float, nz: int) -> Iterator[Array]:
         """Yield the cells (k, 3) int32 whose places z0 + k step are inside, in order."""
         n_columns = self.shape[0] * self.shape[1]
@@ -84,18 +93,24 @@ def cut_columns(
 
 def wound_volumes(
     device: Device, vertex: Array, triangle: Array, n_across: int = 512
-) -> tuple[float, float]:
+) -> tuple[float, float, Array | None]:
     """Return about the volume that a mesh winds around once, and that below 0 or above 1.
 
     From ``n_across`` columns along the longer side of the mesh's box, shifted off its walls.
+    Third comes a place (3,) where the winding is wrong, or None.
     """
     low, high = vertex.min(axis=0), vertex.max(axis=0)
     size = high - low
     step = float(max(size[0], size[1])) / n_across
     if step == 0.0:
-        return 0.0, 0.0
+        return 0.0, 0.0, None
     shape = (int(size[0] / step) + 1, int(size[1] / step) + 1)
-    columns = cut_columns(device, vertex, triangle, step=step, shape=shape,
-                          origin=(float(low[0]) + 0.4142 * step, float(low[1]) + 0.7321 * step))
+    origin = (float(low[0]) + 0.4142 * step, float(low[1]) + 0.7321 * step)
+    columns = cut_columns(device, vertex, triangle, step=step, shape=shape, origin=origin)
     once, wrong = columns.lengths()
-    return float(once.sum()) * step**2, float(wrong.sum()) * step**2
+    if not wrong.any():
+        return float(once.sum()) * step**2, 0.0, None
+    worst = int(np.argmax(wrong))
+    x, y = divmod(worst, shape[1])
+    place = np.array([origin[0] + x * step, origin[1] + y * step, columns.wrong_height(worst)])
+    return float(once.sum()) * step**2, float(wrong.sum()) * step**2, place

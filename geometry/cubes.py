@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from itertools import product
+
 import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
@@ -18,8 +21,10 @@ from vfx.geometry.sources import surface_volume
 _MOST_COLUMNS = 2**31 - 1
 #: Share of the mesh's volume by which that of the cubes may be off.
 MOST_OFF = 0.5
-#: Rounds in which the spacing is adapted to a number of elements.
-_ROUNDS = 8
+#: Shares of volume and count that are near enough.
+_NEAR = 0.01
+#: Spacings that are tried for a number of elements, as shares of that of its volume.
+_FACTORS = (1.0, 0.99, 1.01, 0.98, 1.02, 0.97, 1.03)
 
 
 def divide_grid(
@@ -28,31 +33,28 @@ def divide_grid(
 ) -> tuple[Elements, Array]:
     """Return the cubes inside a surface, and their cells (n, 3) int32, in order of their cells.
 
-    One of ``spacing`` [m] and ``count`` is given; a count is met as nearly as a few rounds of
-    adapting the spacing bring it.
+    One of ``spacing`` [m] and ``count`` is given. A cube or a side of cubes is in the middle of the
+    mesh along each axis, whichever brings their volume, and the count, nearest.
     """
     volume = surface_volume(surface)
-    if spacing is not None:
-        progress("cubes", 0.0)
-        cell, low = _fill(device, surface, spacing)
-    else:
-        assert count is not None
-        spacing = (volume / count) ** (1 / 3)
-        best, trial = None, spacing
-        for number in range(_ROUNDS):
-            progress("cubes", number / _ROUNDS)
-            found = _fill(device, surface, trial)
-            n = len(found[0])
-            if best is None or abs(n - count) < abs(len(best[0]) - count):
-                best, spacing = found, trial
-            if n == count:
-                break
-            trial *= (max(n, 1) / count) ** (1 / 3)
-        assert best is not None
-        cell, low = best
+    trials = [spacing] if spacing is not None else [
+        (volume / (count or 1)) ** (1 / 3) * factor for factor in _FACTORS]
+    least, cell, low = math.inf, np.zeros((0, 3), np.int32), np.zeros(3)
+    for number, (trial, more) in enumerate(product(trials, product((0, 1), repeat=3))):
+        progress("cubes", number / (8 * len(trials)))
+        found, corner = _fill(device, surface, trial, more)
+        off = abs(len(found) * trial**3 / volume - 1.0)
+        if count is not None:
+            off = max(off, abs(len(found) / count - 1.0))
+        if off < least:
+            least, spacing, cell, low = off, trial, found, corner
+        # Other spacings, near this one, do not help where none fits.
+        if least <= _NEAR or (number == 7 and least >= MOST_OFF):
+            break
+    assert spacing is not None
     if not len(cell):
-        raise MeshError(f"has no room for a cube of {spacing:g} m; lower the spacing or ask for "
-                        "more elements")
+        raise MeshError(f"has no room for a cube of {spacing:.4g} m; lower the spacing, ask for "
+                        "more elements, or use shape = \"voronoi\", which follows the surface")
     filled = len(cell) * spacing**3 / volume
     if not 1.0 - MOST_OFF < filled < 1.0 + MOST_OFF:
         raise MeshError(f"is too thin for cubes of {spacing:.4g} m, which would have "
@@ -94,10 +96,15 @@ def cell_edges(cell: Array) -> Array:
     return np.column_stack([low[exists], found[exists]]).astype(np.int32)
 
 
-def _fill(device: Device, surface: Surface, spacing: float) -> tuple[Array, Array]:
-    """Return the cells inside, (n, 3) int32, and the corner (3,) of the lowest cell of them."""
+def _fill(
+    device: Device, surface: Surface, spacing: float, more: tuple[int, ...]
+) -> tuple[Array, Array]:
+    """Return the cells inside, (n, 3) int32, and the corner (3,) of the lowest cell of them.
+
+    ``more`` (3,) is how many cells the lattice has beyond those that cover the surface.
+    """
     low, high = surface.vertex.min(axis=0), surface.vertex.max(axis=0)
-    shape = np.maximum(np.ceil((high - low) / spacing - 1e-9), 1.0)
+    shape = np.maximum(np.ceil((high - low) / spacing - 1e-9), 1.0) + more
     if shape[0] * shape[1] > _MOST_COLUMNS or shape[2] > _MOST_COLUMNS:
         raise MeshError(f"has {shape[0]:.3g} x {shape[1]:.3g} x {shape[2]:.3g} places for cubes of "
                         f"{spacing:g} m, too many to look at; raise the spacing")
@@ -119,6 +126,7 @@ def _notes(n: int, spacing: float, filled: float, edge: Array) -> list[str]:
     notes = [f"{n:,} cubes of {spacing:.4g} m fill {100 * filled:.2f} % of the mesh's volume."]
     if n_parts > 1:
         largest = int(np.bincount(part).max())
-        notes.append(f"They hang together in {n_parts} parts, the largest of {largest:,} cubes: "
-                     "what is thinner than a cube is lost; lower the spacing to keep it.")
+        notes.append(f"They hang together in {n_parts} parts, the largest of {largest:,} cubes. If "
+                     "the mesh has fewer, what joins them is thinner than a cube: lower the "
+                     "spacing to keep it.")
     return notes

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,7 +28,7 @@ ONE_SIDED = ("has a surface of one side only (like a Moebius strip), which enclo
 
 @dataclass(frozen=True)
 class MeshReport:
-    """What was found, in metres and in the axes of the body; places are (3,) arrays."""
+    """What was found, in metres; places are (3,) arrays, as in the file once they are moved."""
 
     triangles: int
     vertices: int
@@ -44,6 +45,7 @@ class MeshReport:
     crossings: int                       # pairs of triangles that cut each other
     crossing_place: Array | None
     overlap: float                       # share of the volume wound around twice or backward
+    overlap_place: Array | None
     bodies: int
     cavities: int
     inside_out: int                      # shells that face inward and should not
@@ -53,6 +55,22 @@ class MeshReport:
     def is_watertight(self) -> bool:
         """Whether no edge is open or tangled."""
         return not self.holes and not self.tangled
+
+    @property
+    def names_places(self) -> bool:
+        """Whether something is wrong that has a place."""
+        return bool(self.holes or self.tangled or self.flipped or self.overlap > LARGEST_OVERLAP)
+
+    def moved(self, to_file: Callable[[Array], Array]) -> MeshReport:
+        """Return the report with all places moved, so that a modelling program finds them."""
+        def move(place: Array | None) -> Array | None:
+            return None if place is None else to_file(place)
+
+        return dataclasses.replace(
+            self, holes=tuple(dataclasses.replace(hole, place=to_file(hole.place))
+                              for hole in self.holes),
+            flipped_place=move(self.flipped_place), tangled_place=move(self.tangled_place),
+            crossing_place=move(self.crossing_place), overlap_place=move(self.overlap_place))
 
     def lines(self) -> list[str]:
         """Return the report as lines for a person."""
@@ -84,7 +102,8 @@ class MeshReport:
             more = f" and {len(self.holes) - 3} more" if len(self.holes) > 3 else ""
             count = "a hole" if len(self.holes) == 1 else f"{len(self.holes)} holes"
             them = "it" if len(self.holes) == 1 else "them"
-            fix = (f"close {them} in a modelling program" if self.holes[0].size > largest
+            fix = ((f"one over {LARGEST_HOLE:.0%} of the mesh is too large to be closed here: "
+                    f"close {them} in a modelling program") if self.holes[0].size > largest
                    else elsewhere if repaired else f"set repair = true to close {them}")
             yield f"is open: {count}, {holes}{more}; {fix}"
         if self.tangled:
@@ -111,9 +130,11 @@ class MeshReport:
                     "set repair = true to unite parts that overlap, or mend it in a modelling "
                     "program") if self.bodies + self.cavities > 1 else (
                     "mend it in a modelling program")
-                yield (f"cuts through itself: {self.crossings:,} pairs of triangles, the first "
-                       f"near {place_text(self.crossing_place)}, and {100 * self.overlap:.2g} % "
-                       f"of its volume is enclosed twice or backward; {fix}")
+                cuts = (f"cuts through itself: {self.crossings:,} pairs of triangles, the first "
+                        f"near {place_text(self.crossing_place)}, and" if self.crossings
+                        else "lies over itself:")
+                yield (f"{cuts} {100 * self.overlap:.3g} % of its volume is enclosed twice or "
+                       f"backward, as at {place_text(self.overlap_place)}; {fix}")
 
 
 def place_text(place: Array | Sequence[float] | None) -> str:
@@ -136,11 +157,12 @@ def inspect_mesh(
     # Cavities count as such even where their triangles face outward: they are turned.
     volume = float(np.where(shells.is_cavity, -1.0, 1.0) @ np.abs(shells.volume))
     inside_out = int((shells.faces_wrong & ~shells.is_cavity).sum())
-    overlap = 0.0
-    if n_crossings and topology.is_closed and not inside_out:
+    overlap, overlap_place = 0.0, None
+    # Parts with sides in common planes may overlap without a triangle that cuts another.
+    if topology.is_closed and not inside_out:
         turned = np.where((shells.faces_wrong & shells.is_cavity)[topology.shell, None],
                           triangle[:, ::-1], triangle)
-        once, wrong = wound_volumes(device, vertex, turned)
+        once, wrong, overlap_place = wound_volumes(device, vertex, turned)
         overlap = wrong / (once + wrong) if once + wrong > 0.0 else 0.0
     report = MeshReport(
         triangles=len(triangle), vertices=len(vertex),
@@ -154,6 +176,6 @@ def inspect_mesh(
         crowded=int((topology.is_crowded & ~topology.is_tangled).sum()),
         crossings=n_crossings,
         crossing_place=corner[crossing[0, 0]].mean(axis=0) if len(crossing) else None,
-        overlap=overlap, bodies=shells.n_bodies, cavities=int(shells.is_cavity.sum()),
-        inside_out=inside_out, notes=notes)
+        overlap=overlap, overlap_place=overlap_place, bodies=shells.n_bodies,
+        cavities=int(shells.is_cavity.sum()), inside_out=inside_out, notes=notes)
     return report, topology, shells

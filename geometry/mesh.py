@@ -8,6 +8,7 @@ is mended where the shot asks for it (:mod:`vfx.geometry.repair`) and refused ot
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -18,7 +19,7 @@ from vfx.device import Device
 from vfx.geometry.bodies import FROM_FILE, UNITS, Body
 from vfx.geometry.elements import Surface
 from vfx.geometry.handoff import Array
-from vfx.geometry.inspect import MeshReport, inspect_mesh
+from vfx.geometry.inspect import LARGEST_OVERLAP, MeshReport, inspect_mesh
 from vfx.geometry.mesh_files import MeshError, RawMesh
 from vfx.geometry.repair import close_holes, face_alike, turn_triangles, unite_shells
 from vfx.geometry.shading import corner_normals
@@ -45,13 +46,16 @@ def make_surface(
 
     The anchor of the body is the origin of the surface's axes.
     """
-    raw, notes = merged(upright(raw, body))
+    placement = find_placement(raw, body)
+    raw, notes = merged(upright(raw, placement))
     if body.repair:
         raw, mended = _repaired(device, raw)
         notes += mended
     report, topology, shells = inspect_mesh(device, raw.vertex, raw.triangle, (*raw.notes, *notes))
+    report = report.moved(placement.to_file)
     if problems := list(report.problems(repaired=body.repair)):
-        raise MeshError("; it ".join(problems), report)
+        where = " (places are in the coordinates of the file)" if report.names_places else ""
+        raise MeshError("; it ".join(problems) + where, report)
     if shells.faces_wrong.any():
         # Only cavities are left: nested shells that face outward.
         raw = turn_triangles(raw, shells.faces_wrong[topology.shell])
@@ -68,23 +72,43 @@ def make_surface(
 
 def inspect_only(device: Device, raw: RawMesh, body: Body) -> MeshReport:
     """Return what a mesh is like as it stands, whatever is wrong with it."""
-    raw, notes = merged(upright(raw, body))
-    return inspect_mesh(device, raw.vertex, raw.triangle, (*raw.notes, *notes))[0]
+    placement = find_placement(raw, body)
+    raw, notes = merged(upright(raw, placement))
+    report = inspect_mesh(device, raw.vertex, raw.triangle, (*raw.notes, *notes))[0]
+    return report.moved(placement.to_file)
 
 
-def upright(raw: RawMesh, body: Body) -> RawMesh:
-    """Return a mesh in metres, y up, with the anchor of ``body`` at the origin."""
+@dataclass(frozen=True)
+class Placement:
+    """How a mesh file lies in the axes of its body: turned, moved, then scaled."""
+
+    axes: Array              # (3, 3) body_from_file
+    anchor: Array            # (3,) what becomes the origin, after the turn
+    scale: float             # [m]: of a unit of the file
+
+    def to_body(self, place: Array) -> Array:
+        """Return places (n, 3) of the file in metres, y up, around the anchor."""
+        moved: Array = (place @ self.axes.T - self.anchor) * self.scale
+        return moved
+
+    def to_file(self, place: Array) -> Array:
+        """Return a place (3,) of the body in the file's own coordinates."""
+        back: Array = (place / self.scale + self.anchor) @ self.axes
+        return back
+
+
+def find_placement(raw: RawMesh, body: Body) -> Placement:
+    """Return how the mesh of ``body`` is placed: in metres, y up, its anchor at the origin."""
     up = raw.up if body.mesh_up == FROM_FILE else body.mesh_up
     unit = raw.unit if body.mesh_unit == FROM_FILE else UNITS[body.mesh_unit]
     if up not in _UPRIGHT or not 0.0 < unit < 1e30:
         raise MeshError(f"says that '{up}' is up and a unit has {unit:g} m; give mesh_up and "
                         "mesh_unit in the shot")
-    used = np.unique(raw.triangle)
-    vertex = raw.vertex @ _UPRIGHT[up].T
-    low, high = vertex[used].min(axis=0), vertex[used].max(axis=0)
+    vertex = raw.vertex[np.unique(raw.triangle)] @ _UPRIGHT[up].T
+    low, high = vertex.min(axis=0), vertex.max(axis=0)
     size = float((high - low).max())
-    if not 0.0 < size < 1e30 or size < 1e-12 * float(np.abs(vertex[used]).max()):
-        raise MeshError(f"has all its vertices at one place ({vertex[used[0]].tolist()}), or so "
+    if not 0.0 < size < 1e30 or size < 1e-12 * float(np.abs(vertex).max()):
+        raise MeshError(f"has all its vertices at one place ({vertex[0].tolist()}), or so "
                         "far from the origin that they cannot be told apart; export it again")
     scale = unit * body.mesh_scale
     if body.height:
@@ -94,8 +118,15 @@ def upright(raw: RawMesh, body: Body) -> RawMesh:
     anchor = {"center": 0.5 * (low + high),
               "base": np.array([0.5 * (low[0] + high[0]), low[1], 0.5 * (low[2] + high[2])]),
               "origin": np.zeros(3)}[body.anchor]
-    normal = None if raw.normal is None else (raw.normal @ _UPRIGHT[up].T).astype(np.float32)
-    return dataclasses.replace(raw, vertex=(vertex - anchor) * scale, normal=normal, unit=1.0,
+    return Placement(_UPRIGHT[up], anchor, scale)
+
+
+def upright(raw: RawMesh, placement: Placement) -> RawMesh:
+    """Return a mesh in the axes of its body."""
+    normal = raw.normal
+    if normal is not None:
+        normal = (normal @ placement.axes.T).astype(np.float32)
+    return dataclasses.replace(raw, vertex=placement.to_body(raw.vertex), normal=normal, unit=1.0,
                                up="y")
 
 
@@ -187,7 +218,9 @@ def _cleaned(raw: RawMesh) -> tuple[RawMesh, list[str]]:
         notes.append(f"Dropped {int(doubles.sum())} triangles that lie on others.")
         keep &= ~doubles
     if not keep.any():
-        raise MeshError("has only triangles without an area; export it again")
+        raise MeshError("has every face twice, once for each side, and so encloses nothing; export "
+                        "it with faces of one side" if doubles.any() else
+                        "has only triangles without an area; export it again")
     used, index = np.unique(raw.triangle[keep], return_inverse=True)
     return dataclasses.replace(
         raw, vertex=raw.vertex[used], triangle=index.reshape(-1, 3),
@@ -231,7 +264,7 @@ def _repaired(device: Device, raw: RawMesh) -> tuple[RawMesh, list[str]]:
         raw = turn_triangles(raw, shells.faces_wrong[topology.shell])
         notes.append(f"Turned {int(shells.faces_wrong.sum())} shells that were inside out.")
         report, topology, shells = inspect_mesh(device, raw.vertex, raw.triangle)
-    if next(report.problems(), None) and len(shells.volume) > 1 and report.crossings:
+    if report.overlap > LARGEST_OVERLAP and len(shells.volume) > 1:
         raw, more = unite_shells(raw)
         raw, cleaned = merged(raw)
         notes += [*more, *cleaned]

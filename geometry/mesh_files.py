@@ -1,4 +1,4 @@
-"""Mesh files as triangles: OBJ, PLY, STL, GLB and OFF here, USD in :mod:`vfx.geometry.mesh_usd`.
+"""Mesh files as triangles: OBJ, STL and GLB here, others in ``mesh_ply.py`` and ``mesh_usd.py``.
 
 A file is read whole, as data: nothing in it is run or unpickled, and no other file that it
 names (materials, textures, buffers, layers) is opened. What comes out is what the file says,
@@ -78,7 +78,7 @@ def read_raw_mesh(path: Path) -> RawMesh:
             path.open("rb").close()
             raw = read_usd(path)
         else:
-            raw = _read_with_trimesh(path.read_bytes(), suffix)
+            raw = _read_bytes(path.read_bytes(), suffix)
     except (MeshError, OSError):
         raise
     except MemoryError:
@@ -137,19 +137,33 @@ def placed(raw: RawMesh, world_from_part: Array) -> RawMesh:
         notes=raw.notes)
 
 
-def _read_with_trimesh(data: bytes, suffix: str) -> RawMesh:
-    import trimesh
+def _read_bytes(data: bytes, suffix: str) -> RawMesh:
+    from vfx.geometry.mesh_ply import read_off, read_ply
 
     if suffix in TEXT_SUFFIXES:
         if b"\0" in data:
             raise MeshError(f"is no text, as {suffix.upper()} files are; export it again, or name "
                             "it by its kind")
-        # Names of parts and materials may be in any old encoding; they do not matter.
-        data = data.decode("utf-8", errors="replace").encode()
-    if suffix == "obj":
-        from vfx.geometry.mesh_obj import forward_obj, rewritten
+        # Names of parts and materials may be in any old encoding; they do not matter. Lines end
+        # as on any system.
+        text = data.decode("utf-8-sig", errors="replace")
+        data = text.replace("\r\n", "\n").replace("\r", "\n").encode()
+    if suffix == "ply":
+        return read_ply(data)
+    if suffix == "off":
+        return read_off(data)
+    return _read_with_trimesh(data, suffix)
 
-        data = forward_obj(data)
+
+def _read_with_trimesh(data: bytes, suffix: str) -> RawMesh:
+    import trimesh
+
+    given = data
+    if suffix == "obj":
+        from vfx.geometry.mesh_obj import forward_obj, rewritten, without_comments, without_folds
+
+        given = without_comments(data)
+        data = without_folds(forward_obj(given))
     # An empty resolver: no file that this one names is ever looked for.
     try:
         scene: Any = trimesh.load_scene(
@@ -157,7 +171,7 @@ def _read_with_trimesh(data: bytes, suffix: str) -> RawMesh:
     except Exception:
         if suffix == "obj":
             # Name the line that is wrong, where one is.
-            rewritten(data)
+            rewritten(given)
         raise
     parts = []
     for node in scene.graph.nodes_geometry:

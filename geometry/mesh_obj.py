@@ -1,22 +1,64 @@
-"""The text of an OBJ file, before others read it: numbers of vertices that it counts backward.
+"""The text of an OBJ file, before others read it: backward numbers, and faces of many corners.
 
 A face may name a vertex by how far back it stands, -1 the last one before the face. Readers that
 count from the end of the file take other vertices where more follow, so such numbers are made
-absolute here. What no vertex has is refused with its line.
+absolute here. What no vertex has is refused with its line. Faces that readers would cut into
+triangles that lie over each other are written as triangles.
 """
 
 from __future__ import annotations
 
 import re
 
+import numpy as np
+
 from vfx.geometry.mesh_files import MeshError
+from vfx.geometry.polygons import cut_ears, folded_fans
 
 _PERHAPS = re.compile(rb"[ \t/][-0]")
 #: A face with a number that is negative or zero.
 _BACKWARD = re.compile(rb"^[ \t]*f[ \t](?:[^\n]*[ \t])?(?:\d*/)*(?:-|0+(?![\d.]))", re.MULTILINE)
 _VERTEX = re.compile(rb"^[ \t]*v[ \t]", re.MULTILINE)
+_PLACE = re.compile(rb"^[ \t]*v[ \t]+(\S+)[ \t]+(\S+)[ \t]+(\S+)", re.MULTILINE)
+#: A face of more than three corners.
+_POLYGON = re.compile(rb"^[ \t]*f((?:[ \t]+[\d/]+){4,})[ \t]*$", re.MULTILINE)
 #: What the three numbers of a corner count.
 _KINDS = (b"v", b"vt", b"vn")
+
+
+def without_comments(data: bytes) -> bytes:
+    """Return OBJ text without what follows a #, and with faces in one line each."""
+    if b"\\" in data:
+        data = re.sub(rb"\\[ \t]*\n", b" ", data)
+    return re.sub(rb"#[^\n]*", b"", data) if b"#" in data else data
+
+
+def without_folds(data: bytes) -> bytes:
+    """Return OBJ text in which faces whose fan would lie over itself are triangles.
+
+    What is no face, or names no vertex, stays as it is: others complain of it.
+    """
+    face = list(_POLYGON.finditer(data))
+    if not face:
+        return data
+    corner = [match.group(1).split() for match in face]
+    count = np.array([len(words) for words in corner])
+    try:
+        index = np.array([int(word.split(b"/", 1)[0]) for words in corner for word in words]) - 1
+        vertex = np.array(_PLACE.findall(data), dtype=np.float64).reshape(-1, 3)
+    except ValueError:
+        return data
+    if index.min() < 0 or index.max() >= len(vertex):
+        return data
+    first = np.cumsum(count) - count
+    parts, done = [], 0
+    for k in np.flatnonzero(folded_fans(vertex, index, count)).tolist():
+        start, end = face[k].span()
+        ears = cut_ears(vertex[index[first[k]:first[k] + count[k]]])
+        lines = [b"f " + b" ".join(corner[k][i] for i in ear) for ear in ears.tolist()]
+        parts += [data[done:start], b"\n".join(lines)]
+        done = end
+    return b"".join([*parts, data[done:]])
 
 
 def forward_obj(data: bytes) -> bytes:
@@ -45,9 +87,7 @@ def rewritten(data: bytes) -> bytes:
         if word[0] == b"v":
             _check_vertex(word, i + 1)
         elif word[0] == b"f":
-            # A backslash carries a face on to the next line.
-            corners = [_forward(corner, seen, total, i + 1) if corner != b"\\" else corner
-                       for corner in word[1:]]
+            corners = [_forward(corner, seen, total, i + 1) for corner in word[1:]]
             lines[i] = b" ".join([b"f", *corners])
     return b"\n".join(lines)
 

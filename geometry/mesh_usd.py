@@ -14,6 +14,7 @@ import numpy as np
 
 from vfx.geometry.handoff import Array
 from vfx.geometry.mesh_files import MeshError, RawMesh, join_meshes, placed, unreadable
+from vfx.geometry.polygons import polygon_corners
 
 
 def read_usd(path: Path) -> RawMesh:
@@ -74,7 +75,7 @@ def _has_clips(layer: Any) -> bool:
 
 
 def _part(mesh: Any, time: Any) -> RawMesh | None:
-    """Return one mesh in its own axes, its polygons as fans, or None if it is empty."""
+    """Return one mesh in its own axes, its polygons as triangles, or None if it is empty."""
     from pxr import UsdGeom
 
     vertex = np.array(mesh.GetPointsAttr().Get(time) or [], dtype=np.float64).reshape(-1, 3)
@@ -82,12 +83,12 @@ def _part(mesh: Any, time: Any) -> RawMesh | None:
     index = np.array(mesh.GetFaceVertexIndicesAttr().Get(time) or [], dtype=np.int64)
     if count.sum() != len(index) or (count < 0).any():
         raise MeshError(f"has a mesh {mesh.GetPath()} whose faces do not add up; export it again")
-    corner = fan_corners(count)
-    if not len(corner):
+    if not (count > 2).any():
         return None
     if index.min() < 0 or index.max() >= len(vertex):
         raise MeshError(f"has a mesh {mesh.GetPath()} with a face that names point "
                         f"{int(index.max())} of {len(vertex)}; export it again")
+    corner = polygon_corners(np.where(np.isfinite(vertex), vertex, 0.0), index, count)
     if mesh.GetOrientationAttr().Get() == UsdGeom.Tokens.leftHanded:
         corner = corner[:, ::-1]
     face_of_corner = np.repeat(np.arange(len(count)), count)
@@ -116,12 +117,3 @@ def _part(mesh: Any, time: Any) -> RawMesh | None:
     else:
         normal = at_corners(mesh.GetNormalsAttr().Get(time), mesh.GetNormalsInterpolation(), 3)
     return RawMesh(vertex=vertex, triangle=index[corner], normal=normal, uv=uv)
-
-
-def fan_corners(count: Array) -> Array:
-    """Return the triangles of polygons of ``count`` (p,) corners, as fans: (t, 3) corners."""
-    first = np.cumsum(count) - count
-    n_fans = np.maximum(count - 2, 0)
-    start = np.repeat(first, n_fans)
-    step = np.arange(int(n_fans.sum())) - np.repeat(np.cumsum(n_fans) - n_fans, n_fans)
-    return np.column_stack([start, start + step + 1, start + step + 2])

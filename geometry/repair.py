@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 
 from vfx.geometry.handoff import Array
-from vfx.geometry.inspect import LARGEST_HOLE, ONE_SIDED, place_text
+from vfx.geometry.inspect import LARGEST_HOLE, ONE_SIDED
 from vfx.geometry.mesh_files import MeshError, RawMesh
 from vfx.geometry.topology import Topology, find_topology
 
@@ -35,15 +35,13 @@ def face_alike(raw: RawMesh, topology: Topology) -> tuple[RawMesh, list[str]]:
 
 
 def close_holes(raw: RawMesh, topology: Topology) -> tuple[RawMesh, list[str]]:
-    """Close the borders that are open with a fan each; raise MeshError for large ones."""
+    """Close the borders that are open with a fan each, if none of them is large."""
     holes = topology.holes()
     if not holes:
         return raw, []
     extent = float((raw.vertex.max(axis=0) - raw.vertex.min(axis=0)).max())
     if holes[0].size > LARGEST_HOLE * extent:
-        raise MeshError(f"has a hole too large to be closed: {holes[0].size:.3g} m wide at "
-                        f"{place_text(holes[0].place)}, over {LARGEST_HOLE:.0%} of the mesh; "
-                        "close it in a modelling program")
+        return raw, []
     half = np.flatnonzero(topology.is_open[topology.half_edge])
     start = raw.triangle.ravel()[half]
     end = np.roll(raw.triangle, -1, axis=1).ravel()[half]

@@ -24,6 +24,7 @@ from vfx.geometry.band import Band, fill_band
 from vfx.geometry.distance import morton_order
 from vfx.geometry.elements import Elements, Progress, Surface
 from vfx.geometry.handoff import Array, Faces
+from vfx.geometry.inspect import place_text
 from vfx.geometry.layers import Points
 from vfx.geometry.parts import solids
 from vfx.geometry.shell_body import (
@@ -107,9 +108,14 @@ def divide_shell(
         unit, shells = _shells_of_count(bodies, count, layers, seed, progress, frame.scale)
     empty = sum(not len(shell.tet) for shell in shells)
     if empty:
+        first = next(body for body, shell in zip(bodies, shells, strict=True)
+                     if not len(shell.tet))
+        place = frame.origin + frame.scale * first.surface.vertex.mean(axis=0)
         raise ValueError(
             f"has {empty} of its {len(bodies)} solids too thin for a tetrahedron at a layer "
-            f"spacing of {unit * frame.scale:.4g} m; use a smaller spacing or more elements")
+            f"spacing of {unit * frame.scale:.4g} m, the first near {place_text(place)}; use a "
+            "smaller spacing or more elements, leave such parts out of the mesh, or use "
+            'shape = "voronoi"')
     _refuse_unfit(bodies, shells, unit, layers, frame.scale)
     progress("Joining tetrahedra", 0.95)
     elements = _elements(frame, bodies, shells, unit, layers)

@@ -50,7 +50,8 @@ def nest_shells(
 ) -> Shells:
     """Find how deep each shell lies; ``shell`` (t,) is that of each triangle.
 
-    Shells that cut each other, by the pairs of triangles ``crossing`` (k, 2), are not nested.
+    Shells that cut each other, by the pairs of triangles ``crossing`` (k, 2), are not nested, nor
+    is one whose box reaches out of the other's: where sides lie in one plane, no triangle is cut.
     """
     volume = signed_volumes(vertex, triangle, shell)
     n = len(volume)
@@ -73,5 +74,9 @@ def nest_shells(
         cut = shell[crossing]
         apart = ~np.isin(inner * n + outer, np.concatenate([
             cut[:, 0] * n + cut[:, 1], cut[:, 1] * n + cut[:, 0]])) & (inner != outer)
+        corner = vertex[triangle[order]]
+        low = np.minimum.reduceat(corner.min(axis=1), first[:-1])
+        high = np.maximum.reduceat(corner.max(axis=1), first[:-1])
+        apart &= ((low[inner] >= low[outer]) & (high[inner] <= high[outer])).all(axis=1)
         depth = np.bincount(inner[apart], minlength=n)
     return Shells(volume, depth)

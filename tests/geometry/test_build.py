@@ -10,11 +10,13 @@ from scipy.spatial.transform import Rotation
 
 from tests.geometry.meshes import box, flipped, joined, sphere, write_obj
 from vfx.device import open_device
+from vfx.geometry import cubes
 from vfx.geometry.assets import ASSETS, make_asset
 from vfx.geometry.bodies import Body
 from vfx.geometry.build import build_solid, check_bodies, lowest_point, solid_bytes
 from vfx.geometry.check import check_elements, check_whole
 from vfx.geometry.columns import cut_columns, wound_volumes
+from vfx.geometry.cubes import _fill as fill
 from vfx.geometry.cubes import block_elements, cell_edges
 from vfx.geometry.faces import all_faces, face_normals
 from vfx.geometry.grid import build_solid as build_blocks
@@ -114,9 +116,10 @@ def test_columns_of_a_closed_mesh_always_end_outside(device):
 
 def test_wound_volumes_are_those_of_overlapping_boxes(device):
     raw = joined(box(), box(center=(0.5, 0.0, 0.0)))
-    once, twice = wound_volumes(device, raw.vertex, raw.triangle)
+    once, twice, place = wound_volumes(device, raw.vertex, raw.triangle)
     assert once == pytest.approx(1.0, rel=0.01)
     assert twice == pytest.approx(0.5, rel=0.01)
+    assert place is not None and (np.abs(place - [0.25, 0.0, 0.0]) < [0.25, 0.5, 0.5]).all()
 
 
 # ------------------------------------------------------------------ place
@@ -306,3 +309,41 @@ def test_grading_is_finer_at_the_place_in_the_world(device):
     away = np.linalg.norm(solid.position - [5.1, 0.0, 0.0], axis=1)
     assert solid.volume[away < 0.05].mean() < 0.3 * solid.volume[away > 0.15].mean()
     assert solid.size[away < 0.03].mean() < 0.6 * solid.size[away > 0.15].mean()
+
+
+# ------------------------------------------------------------------ cubes fill what they can
+
+@pytest.mark.parametrize("edges", [(1.0, 1.0, 1.0), (3.0, 0.5, 3.0), (0.25, 0.5, 0.25)])
+@pytest.mark.parametrize("elements", [1000, 2500])
+def test_cubes_of_a_box_have_about_its_volume_and_stand_in_its_middle(
+    device, tmp_path, edges, elements
+):
+    path = str(write_obj(tmp_path / "m.obj", box(edges, center=(5.0, 0.0, 0.0))))
+    solid = build_solid(device, [body(mesh=path, elements=elements)]).solid
+    assert solid.volume.sum() == pytest.approx(np.prod(edges), rel=0.08)
+    assert solid.n_particles == pytest.approx(elements, rel=0.08)
+    low, high = solid.position.min(axis=0), solid.position.max(axis=0)
+    assert 0.5 * (low + high) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_sheet_thinner_than_a_cube_is_refused_after_one_spacing(device, tmp_path, monkeypatch):
+    calls = []
+    monkeypatch.setattr(cubes, "_fill", lambda *given: calls.append(given) or fill(*given))
+    path = str(write_obj(tmp_path / "m.obj", box((1.0, 1.0, 1e-3))))
+    with pytest.raises(ValueError, match=r"cubes? of .*ask for more elements, or use"):
+        build_solid(device, [body(mesh=path, elements=1000)])
+    assert len(calls) == 8
+
+
+def test_a_film_is_refused_before_cells_as_small_as_it_is_thin_are_made(device, tmp_path):
+    path = str(write_obj(tmp_path / "m.obj", box((1.0, 1.0, 1e-7))))
+    with pytest.raises(ValueError, match="too thin to be divided: 1e-07 m on average; make it"):
+        build_solid(device, [body(mesh=path, shape="voronoi", elements=1000)])
+
+
+def test_a_mesh_that_lies_on_itself_is_refused_with_the_place_and_a_way_out(device, tmp_path):
+    # A hollow whose wall is a part of the outer wall.
+    raw = joined(box(), box((0.5, 0.5, 0.5), center=(0.25, 0.0, 0.0)))
+    path = str(write_obj(tmp_path / "m.obj", raw))
+    with pytest.raises(ValueError, match=r"near \(.*lie on each other.*modelling program"):
+        build_solid(device, [body(mesh=path, shape="voronoi", elements=2500)])

@@ -143,6 +143,17 @@ def test_holes_are_named_with_number_and_place(device):
     assert not report.is_watertight
 
 
+@pytest.mark.parametrize("settings", [
+    {}, {"mesh_unit": "mm", "mesh_up": "z"}, {"height": 0.3, "mesh_up": "x", "anchor": "base"}])
+def test_places_are_where_a_modelling_program_shows_them(device, settings):
+    raw = sphere(rings=24, center=(70.0, -8.0, 9.0))
+    middle = raw.vertex[raw.triangle[5]]
+    with pytest.raises(MeshError, match="coordinates of the file") as caught:
+        surface(device, without(raw, 5), **settings)
+    place = caught.value.report.holes[0].place
+    assert place == pytest.approx(0.5 * (middle.min(axis=0) + middle.max(axis=0)))
+
+
 def test_small_holes_are_closed_on_request(device):
     raw = sphere(rings=24)
     around = np.flatnonzero((raw.triangle == 300).any(axis=1))
@@ -188,6 +199,20 @@ def test_bodies_that_overlap_are_refused_or_united_on_request(device):
     made, report = surface(device, raw, repair=True)
     assert surface_volume(made) == pytest.approx(2.0 - 0.5 * 0.7 * 0.8)
     assert report.crossings == 0 and report.bodies == 1
+
+
+@pytest.mark.parametrize("other, united", [
+    (box(center=(0.5, 0.0, 0.0)), 1.5),
+    (box(center=(0.1, 0.0, 0.0)), 1.1),
+    (box(edges=(0.5, 1.0, 2.0), center=(0.1, 0.0, 0.0)), 1.5),
+])
+def test_bodies_that_overlap_with_sides_in_one_plane_are_noticed(device, other, united):
+    raw = joined(box(), other)
+    with pytest.raises(MeshError, match=r"twice or backward, as at \(.*repair = true"):
+        surface(device, raw)
+    made, report = surface(device, raw, repair=True)
+    assert surface_volume(made) == pytest.approx(united)
+    assert report.volume == pytest.approx(united)
 
 
 def test_where_repair_does_not_help_it_is_not_advised(device):
@@ -448,3 +473,104 @@ def test_films_that_enclose_nothing_are_dropped(device):
         made, report = surface(device, joined(box(), turned))
         assert len(made.triangle) == 12 and report.volume == pytest.approx(1.0)
         assert any("enclose nothing" in note for note in report.notes)
+
+
+# ------------------------------------------------------------------ faces of many corners
+
+#: The outline of a U from which corner to begin, so that a fan from there would fold.
+_U = [(0, 0), (3, 0), (3, 3), (2, 3), (2, 1), (1, 1), (1, 3), (0, 3)]
+
+
+def _prism(outline) -> tuple[list, list]:
+    n = len(outline)
+    place = [(x, 0.0, y) for x, y in outline] + [(x, 0.5, y) for x, y in outline]
+    sides = [[i, n + i, n + (i + 1) % n, (i + 1) % n] for i in range(n)]
+    return place, [list(range(n)), list(range(2 * n - 1, n - 1, -1)), *sides]
+
+
+def _write_polygons(path, place, faces):
+    rows = [" ".join(map(repr, map(float, p))) for p in place]
+    lists = [" ".join(map(str, [len(face), *face])) for face in faces]
+    head = (f"element vertex {len(place)}\nproperty float x\nproperty float y\nproperty float z\n"
+            f"element face {len(faces)}\nproperty list uchar int vertex_indices\nend_header\n")
+    match path.name:
+        case "m.obj":
+            path.write_text("".join(f"v {row}\n" for row in rows) + "".join(
+                "f " + " ".join(str(i + 1) for i in face) + " # a side\n" for face in faces))
+        case "m.off":
+            path.write_text("\n".join([f"OFF {len(place)} {len(faces)} 0", *rows, *lists]))
+        case "text.ply":
+            path.write_text("\n".join([f"ply\nformat ascii 1.0\n{head.rstrip()}", *rows, *lists]))
+        case "big.ply" | "little.ply":
+            order = ">" if path.name == "big.ply" else "<"
+            path.write_bytes(
+                f"ply\nformat binary_{path.stem}_endian 1.0\n{head}".encode()
+                + np.array(place, order + "f4").tobytes()
+                + b"".join(bytes([len(face)]) + np.array(face, order + "i4").tobytes()
+                           for face in faces))
+        case "m.usda":
+            path.write_text(
+                '#usda 1.0\n(metersPerUnit = 1\nupAxis = "Y")\ndef Mesh "m" {\n'
+                f"int[] faceVertexCounts = {[len(face) for face in faces]}\n"
+                f"int[] faceVertexIndices = {[i for face in faces for i in face]}\n"
+                f"point3f[] points = {[tuple(map(float, p)) for p in place]}\n}}\n")
+
+
+@pytest.mark.parametrize("name", ["m.obj", "m.off", "text.ply", "big.ply", "little.ply", "m.usda"])
+@pytest.mark.parametrize("turn", range(0, 8, 2))
+def test_concave_faces_become_triangles_that_face_one_side(device, tmp_path, name, turn):
+    if name == "m.usda":
+        pytest.importorskip("pxr")
+    outline = _U[turn:] + _U[:turn]
+    _write_polygons(tmp_path / name, *_prism(outline))
+    raw = read_raw_mesh(tmp_path / name)
+    corner = raw.vertex[raw.triangle]
+    normal = np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0])
+    top = normal[(corner[:, :, 1] == 0.5).all(axis=1)]
+    assert len(top) == 6 and (top[:, 1] > 0.0).all()
+    made, report = surface(device, raw)
+    assert surface_volume(made) == pytest.approx(3.5) and report.triangles == 28
+
+
+@pytest.mark.parametrize("ending", [b"\n", b"\r\n", b"\r"])
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_obj_text_of_any_system_is_read(tmp_path, ending, mark):
+    place, faces = _prism(_U)
+    _write_polygons(tmp_path / "m.obj", place, faces)
+    data = (tmp_path / "m.obj").read_bytes()
+    (tmp_path / "m.obj").write_bytes(mark + data.replace(b"\n", ending))
+    assert len(read_raw_mesh(tmp_path / "m.obj").triangle) == 28
+
+
+def test_ply_keeps_normals_and_the_uv_of_vertices_or_corners(tmp_path):
+    head = ("ply\nformat ascii 1.0\ncomment made by hand\nelement vertex 4\n"
+            + "".join(f"property float {axis}\n" for axis in ("x", "y", "z", "nx", "ny", "nz", "s",
+                                                               "t")))
+    rows = "".join(f"{x} {y} 0 0 0 1 {x} {y}\n" for x, y in ((0, 0), (1, 0), (1, 1), (0, 1)))
+    path = tmp_path / "m.ply"
+    path.write_text(head + "element face 1\nproperty list uchar int vertex_index\nend_header\n"
+                    + rows + "4 0 1 2 3\n")
+    raw = read_raw_mesh(path)
+    assert np.array_equal(raw.uv, raw.vertex[raw.triangle][:, :, :2])
+    assert (raw.normal == [0.0, 0.0, 1.0]).all()
+    path.write_text(head + "element face 1\nproperty list uchar int vertex_index\n"
+                    "property list uchar float texcoord\nend_header\n" + rows
+                    + "4 0 1 2 3 8 5 0 6 0 6 1 5 1\n")
+    raw = read_raw_mesh(path)
+    assert np.array_equal(raw.uv, raw.vertex[raw.triangle][:, :, :2] + [5.0, 0.0])
+
+
+def test_ply_with_tables_and_lists_that_lie_is_refused_at_once(tmp_path):
+    path = tmp_path / "m.ply"
+    head = b"ply\nformat binary_little_endian 1.0\nelement nothing 2000000000\n"
+    face = b"element face 2000000000\nproperty list char int vertex_indices\nend_header\n"
+    for counts in (b"\xff", b"\x7f", b"\x03"):
+        path.write_bytes(head + face + counts + b"abc" * 100)
+        with pytest.raises(MeshError, match="cannot be read as PLY"):
+            read_raw_mesh(path)
+
+
+def test_a_mesh_with_both_sides_of_every_face_is_told_so(device):
+    raw = joined(sphere(), flipped(sphere()))
+    with pytest.raises(MeshError, match="every face twice"):
+        surface(device, raw)
