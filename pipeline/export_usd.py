@@ -243,7 +243,7 @@ class _Writer:
             orient.Set(Gf.Quatd(w, x, y, z), frame)
 
     def _write_instancer(self, pieces: Sequence[Piece], motion: Motion) -> None:
-        from pxr import Gf, Sdf, UsdGeom, Vt
+        from pxr import Gf, UsdGeom, Vt
 
         path = self._root.AppendChild("pieces")
         instancer = UsdGeom.PointInstancer.Define(self._stage, path)
@@ -257,8 +257,8 @@ class _Writer:
         instancer.CreatePrototypesRel().SetTargets(targets)
         instancer.CreateProtoIndicesAttr(Vt.IntArray(list(range(len(pieces)))))
         instancer.CreateIdsAttr(Vt.Int64Array([piece.fragment for piece in pieces]))
-        self._write_arrays(UsdGeom.PrimvarsAPI(instancer), pieces, UsdGeom.Tokens.varying)
         n = len(pieces)
+        self._write_arrays(instancer, pieces, motion, slice(n))
         paths = [world_motion(piece.center, motion, number) for number, piece in enumerate(pieces)]
         place = np.array([each[0] for each in paths], np.float32)
         turn = np.array([each[1] for each in paths], np.float64)
@@ -266,8 +266,6 @@ class _Writer:
         orientations = instancer.CreateOrientationsfAttr()
         velocities = instancer.CreateVelocitiesAttr()
         spins = instancer.CreateAngularVelocitiesAttr()
-        damage = UsdGeom.PrimvarsAPI(instancer).CreatePrimvar(
-            "vfx:damage", Sdf.ValueTypeNames.FloatArray, UsdGeom.Tokens.varying)
         for row, frame in enumerate(self._reader.frames):
             positions.Set(Vt.Vec3fArray.FromNumpy(np.ascontiguousarray(place[:, row])), frame)
             orientations.Set(Vt.QuatfArray([
@@ -275,15 +273,13 @@ class _Writer:
             velocities.Set(_vectors(self._per_second(motion.velocity[row, :n])), frame)
             spins.Set(_vectors(np.degrees(self._per_second(motion.angular_velocity[row, :n]))),
                       frame)
-            damage.Set(Vt.FloatArray.FromNumpy(np.ascontiguousarray(motion.damage[row, :n])),
-                       frame)
 
     def _write_debris(self, debris: Sequence[Piece], motion: Motion, columns: slice) -> None:
         from pxr import UsdGeom, UsdShade, Vt
 
         points = UsdGeom.Points.Define(self._stage, self._root.AppendChild("debris"))
         points.CreateIdsAttr(Vt.Int64Array([piece.fragment for piece in debris]))
-        self._write_arrays(UsdGeom.PrimvarsAPI(points), debris, UsdGeom.Tokens.varying)
+        self._write_arrays(points, debris, motion, columns)
         UsdShade.MaterialBindingAPI.Apply(points.GetPrim()).Bind(self._material(
             f"{self._reader.solid.material_name[debris[0].body]}_fracture"))
         center = np.array([piece.center for piece in debris])
@@ -308,11 +304,20 @@ class _Writer:
         shot = self._shot
         return velocity * (shot.steps_per_frame * shot.solver.timestep * shot.fps)
 
-    def _write_arrays(self, primvars: Any, pieces: Sequence[Piece], interpolation: str) -> None:
-        """Write what pieces are, one value a piece."""
-        from pxr import Sdf, Vt
+    def _write_arrays(self, prim: Any, pieces: Sequence[Piece], motion: Motion,
+                      columns: slice) -> None:
+        """Write the primvars of pieces that share a prim, one value a piece.
+
+        columns: where the pieces stand in the motion.
+        """
+        from pxr import Sdf, UsdGeom, Vt
 
         names = Sdf.ValueTypeNames
+
+        def define(name: str, kind: Any) -> Any:
+            return UsdGeom.PrimvarsAPI(prim).CreatePrimvar(
+                f"vfx:{name}", kind, UsdGeom.Tokens.varying)
+
         parents = [self._reader.name_of(piece.parent) if piece.parent >= 0 else ""
                    for piece in pieces]
         for name, kind, value in (
@@ -320,8 +325,17 @@ class _Writer:
                 ("birth_frame", names.IntArray, Vt.IntArray(
                     [piece.birth_frame for piece in pieces])),
                 ("parent", names.StringArray, Vt.StringArray(parents)),
-                ("mass", names.DoubleArray, Vt.DoubleArray([piece.mass for piece in pieces]))):
-            primvars.CreatePrimvar(f"vfx:{name}", kind, interpolation).Set(value)
+                ("mass", names.DoubleArray, Vt.DoubleArray([piece.mass for piece in pieces])),
+                ("size", names.DoubleArray, Vt.DoubleArray([piece.size for piece in pieces]))):
+            define(name, kind).Set(value)
+        velocity = define("velocity", names.Float3Array)
+        spin = define("angular_velocity", names.Float3Array)
+        damage = define("damage", names.FloatArray)
+        for row, frame in enumerate(self._reader.frames):
+            velocity.Set(_vectors(motion.velocity[row, columns]), frame)
+            spin.Set(_vectors(motion.angular_velocity[row, columns]), frame)
+            damage.Set(Vt.FloatArray.FromNumpy(np.ascontiguousarray(
+                motion.damage[row, columns])), frame)
 
     def _material(self, name: str) -> Any:
         from pxr import UsdShade
