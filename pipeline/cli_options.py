@@ -61,8 +61,18 @@ def check_thread_count(
     return int(value)
 
 
+def check_work_folder(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> Path | None:
+    """Return the work folder; refuse an empty name, which a variable that is not set gives."""
+    if value is not None and not value.strip():
+        raise click.BadParameter("it is empty (a variable that is not set?); name a folder, '.' "
+                                 "for this one, or leave --work out")
+    return None if value is None else Path(value)
+
+
 SHOT = click.argument("shot", type=click.Path(path_type=Path))
-WORK = click.option("--work", type=click.Path(path_type=Path), metavar="DIR",
+WORK = click.option("--work", type=click.Path(), callback=check_work_folder, metavar="DIR",
                     help="Work folder; by default work/<shot name>.")
 
 

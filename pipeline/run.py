@@ -39,6 +39,7 @@ from vfx.pipeline.physics import (
     check_geometry,
     check_meshes,
     check_physics,
+    check_reachable,
     check_uv,
     disk_needs,
     host_memory,
@@ -48,9 +49,9 @@ from vfx.pipeline.quantities import as_size
 from vfx.pipeline.shot import Shot, load_shot
 from vfx.pipeline.stage_align import damaged_lineage, follow_lineage
 from vfx.pipeline.stage_comp import FOLDER as COMP_FOLDER
-from vfx.pipeline.stage_comp import is_handed_over, make_handoff
+from vfx.pipeline.stage_comp import frames_with_earlier, is_handed_over, make_handoff
 from vfx.pipeline.stage_render import with_near_frames
-from vfx.pipeline.stages import STAGES, Stage
+from vfx.pipeline.stages import STAGE, STAGES, Stage
 from vfx.pipeline.work import Work
 
 if TYPE_CHECKING:
@@ -84,7 +85,9 @@ class Request:
 def open_work(request: Request) -> Work:
     """Read the shot of a request and look at its work folder."""
     shot = load_shot(request.shot)
-    return Work(shot, request.work or default_work_folder(shot.name))
+    folder = default_work_folder(shot.name) if request.work is None else request.work
+    check_reachable(folder)
+    return Work(shot, folder)
 
 
 def requested_frames(request: Request, shot: Shot) -> list[int]:
@@ -102,7 +105,10 @@ def frames_to_take(request: Request, shot: Shot) -> list[int]:
     try:
         return requested_frames(request, shot)
     except OutsideShot as error:
-        raise MissingInput(str(error)) from None
+        words = ["vfx", "status", str(shot.path)]
+        words += ["--work", str(request.work)] if request.work is not None else []
+        raise MissingInput(f"{error}; see those that are made with:\n  {shlex.join(words)}") \
+            from None
 
 
 def check_request(work: Work) -> None:
@@ -212,7 +218,7 @@ def run_lineage(job: Job) -> None:
 def run_comp(request: Request, progress: Progress, stop: StopSignals) -> None:
     """Verify the frames of a request and write what goes with them to comp."""
     work = open_work(request)
-    frames = requested_frames(request, work.shot)
+    frames = frames_to_take(request, work.shot)
     check_folder(work.folder, 0)
     _hand_over(work, frames, request.arguments(), progress, stop)
 
@@ -228,18 +234,29 @@ def finish_run(job: Job, progress: Progress, stop: StopSignals) -> None:
 
 def _hand_over(work: Work, frames: Sequence[int], arguments: tuple[str, ...],
                progress: Progress, stop: StopSignals) -> None:
-    words = ["vfx", "stage", "render", str(work.shot.path), "--frames", "{frames}", *arguments]
-
     def report(frame: int, fraction: float) -> None:
         stop.check()
         progress.update(frame, fraction)
 
     progress.log_to(work.folder, "comp")
+    frames = frames_with_earlier(work, frames)
     with progress.stage("comp"):
-        written = make_handoff(work, frames, shlex.join(words).replace("'{frames}'", "{frames}"),
-                               report)
+        written = make_handoff(
+            work, frames, lambda some: _render_command(work, some, arguments), report)
     progress.say(f"comp: {frames_text(frames)} read whole and good; wrote "
                  + ", ".join(path.name for path in written) + f" in {written[0].parent}")
+
+
+def _render_command(work: Work, frames: Sequence[int], arguments: tuple[str, ...]) -> str:
+    """Return the command that makes frames, whatever is wrong with them."""
+    words = [str(work.shot.path), "--frames", format_frames(frames), *arguments]
+    pieces = work.states(STAGE["align"], with_near_frames(work.shot, list(frames)))
+    if any(state is not State.DONE for state in pieces.values()):
+        return shlex.join(["vfx", "run", *words])
+    # One that is just what its settings made is made again only if told to.
+    pictures = work.states(STAGE["render"], frames).values()
+    force = ["--force"] if State.DONE in pictures else []
+    return shlex.join(["vfx", "stage", "render", *words, *force])
 
 
 def damaged_aids(work: Work, stage: Stage) -> list[Path]:
