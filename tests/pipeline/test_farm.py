@@ -26,6 +26,7 @@ from small_plate import plate_shot
 from vfx.pipeline.cli import main
 from vfx.pipeline.farm import deadline, opencue, openjd, slurm
 from vfx.pipeline.farm.graph import FarmJob, Submission, find_program, split
+from vfx.pipeline.frames import parse_parts
 from vfx.raytrace.exr import read_exr
 
 SHOT = plate_shot("1001-1004", steps=2000, resolution=(48, 27), side=14)
@@ -316,6 +317,37 @@ def test_openjd_runs_the_template(shot: Path, undisturbed: dict[str, bytes], vfx
     assert results(folder) == undisturbed
     steps = openjd.template(submission(shot.parent))["steps"]
     assert [step["name"].lower() for step in steps] == STAGES
+
+
+def test_openjd_runs_some_frames_of_a_shot(
+    shot: Path, undisturbed: dict[str, bytes], vfx
+) -> None:
+    """The picture of the last one takes the pieces of the frame after it."""
+    if shutil.which("openjd", path=_path()) is None:
+        pytest.skip("openjd is not installed; pip install openjd-cli")
+    folder = shot.parent / "some by openjd"
+    done = subprocess.run(
+        [find_program(), "submit", str(shot), "--farm", "openjd", "--chunk", "1", "--device",
+         "cpu", "--frames", "1001,1003", "--work", str(folder)],
+        env={**os.environ, "PATH": _path()}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    made = results(folder)
+    assert made == {name: undisturbed[name] for name in made}
+    assert sorted(name for name in made if name.startswith("plate.")) == [
+        "plate.1001.exr", "plate.1003.exr"]
+
+
+@given(st.lists(st.integers(0, 300), min_size=1, unique=True))
+def test_openjd_ranges_hold_every_frame_once(frames: list[int]) -> None:
+    words = openjd.frame_range(frames).replace(":", "x")
+    parts = parse_parts(words)
+    assert sorted(frame for part in parts for frame in part) == sorted(frames)
+
+
+def test_openjd_ranges_are_short(tmp_path: Path) -> None:
+    assert openjd.frame_range(range(1001, 3001, 2)) == "1001-2999:2"
+    assert openjd.frame_range([1001, 1002, 1003, 1010]) == "1001-1003,1010"
+    assert openjd.frame_range([1, 5]) == "1,5"
 
 
 def _path() -> str:
