@@ -6,15 +6,16 @@ physics, the environment, the disk and the upstream results have all been found 
 
 from __future__ import annotations
 
+import os
 import shlex
 import socket
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vfx.pipeline.cache import remove_leftovers
 from vfx.pipeline.checkpoint import damaged_checkpoints
@@ -44,7 +45,7 @@ from vfx.pipeline.physics import (
     disk_needs,
     host_memory,
 )
-from vfx.pipeline.progress import Progress, StopSignals
+from vfx.pipeline.progress import BEGUN, Progress, StopSignals
 from vfx.pipeline.quantities import as_size
 from vfx.pipeline.shot import Shot, load_shot
 from vfx.pipeline.stage_align import damaged_lineage, follow_lineage
@@ -166,7 +167,8 @@ def run_job(job: Job) -> None:
     if not n_missing and not job.force and not damaged_aids(job.work, job.stage):
         job.progress.say(f"{name}: {_frames_text(job, job.frames)} up to date")
         return
-    with job.progress.stage(name), _timed(job):
+    with job.progress.stage(name), _timed(job.progress, name, _again(job), job.frames,
+                                          lambda: len(job.made), job.device):
         try:
             job.stage.run(job)
         except PipelineError:
@@ -182,25 +184,31 @@ def run_job(job: Job) -> None:
 
 
 @contextmanager
-def _timed(job: Job) -> Iterator[None]:
-    """Note in the logs how the block began and ended, how long it took and what it made."""
+def _timed(progress: Progress, stage: str, command: str, frames: Sequence[int],
+           made: Callable[[], int], device: Device | None = None) -> Iterator[None]:
+    """Note in the logs how the block began and ended, how long it took and what it made.
+
+    A row of timings that has a beginning and no end is of a run that was killed.
+    """
     begun, clock = time.strftime("%Y-%m-%dT%H:%M:%S%z"), time.monotonic()
-    job.progress.log(f"begins: {_again(job)} on {job.device.description}, "
-                     f"{job.device.threads} threads")
+    where = device.description if device is not None else "host"
+    threads = device.threads if device is not None else 1
+    facts: dict[str, Any] = {
+        "stage": stage, "begun": begun, "host": socket.gethostname(), "process": os.getpid(),
+        "frames": format_frames(frames), "device": where, "threads": threads}
+    progress.log(f"begins: {command} on {where}, {threads} thread{'s' if threads > 1 else ''}")
+    progress.note_timing(**facts, outcome=BEGUN)
     outcome = "failed"
     try:
         yield
         outcome = "done"
     except PipelineError as error:
         outcome = "stopped" if isinstance(error, Stopped) else "failed"
-        job.progress.log(str(error))
+        progress.log(str(error))
         raise
     finally:
-        job.progress.note_timing(
-            stage=job.stage.name, begun=begun, seconds=round(time.monotonic() - clock, 3),
-            made=len(job.made), frames=format_frames(job.frames), outcome=outcome,
-            device=job.device.description, threads=job.device.threads,
-            host=socket.gethostname())
+        progress.note_timing(**facts, outcome=outcome, made=made(),
+                             seconds=round(time.monotonic() - clock, 3))
 
 
 def run_lineage(job: Job) -> None:
@@ -209,7 +217,10 @@ def run_lineage(job: Job) -> None:
     job.work.refresh()
     if (sentence := job.missing_inputs()) is not None:
         raise MissingInput(sentence)
-    with job.progress.stage("lineage"):
+    words = ["vfx", "stage", "lineage", str(job.shot.path), "--frames", str(job.frames[-1]),
+             *job.arguments]
+    with job.progress.stage("lineage"), _timed(
+            job.progress, "lineage", shlex.join(words), job.frames, lambda: 0, job.device):
         follow_lineage(job)
     job.progress.say(f"lineage: through frame {job.frames[-1]} done, in "
                      f"{job.work.folder_of(job.stage)}")
@@ -234,13 +245,20 @@ def finish_run(job: Job, progress: Progress, stop: StopSignals) -> None:
 
 def _hand_over(work: Work, frames: Sequence[int], arguments: tuple[str, ...],
                progress: Progress, stop: StopSignals) -> None:
+    n_read = 0
+
     def report(frame: int, fraction: float) -> None:
+        nonlocal n_read
         stop.check()
+        n_read = round(fraction * len(frames))
         progress.update(frame, fraction)
 
     progress.log_to(work.folder, "comp")
     frames = frames_with_earlier(work, frames)
-    with progress.stage("comp"):
+    words = ["vfx", "stage", "comp", str(work.shot.path), "--frames", format_frames(frames),
+             *arguments]
+    with progress.stage("comp"), _timed(progress, "comp", shlex.join(words), frames,
+                                        lambda: n_read):
         written = make_handoff(
             work, frames, lambda some: _render_command(work, some, arguments), report)
     progress.say(f"comp: {frames_text(frames)} read whole and good; wrote "
