@@ -18,7 +18,9 @@ from vfx.pipeline.export_usd import INSTANCER_ABOVE
 from vfx.pipeline.farm.graph import DEFAULT_CHUNK
 from vfx.pipeline.farm.submit import FARMS, FarmRequest, plan_submission, preview
 from vfx.pipeline.farm.submit import submit as start_submission
+from vfx.pipeline.physics import check_folder
 from vfx.pipeline.progress import Progress, StopSignals
+from vfx.pipeline.review import FOLDER as REVIEW_FOLDER
 from vfx.pipeline.review import make_review
 from vfx.pipeline.review_page import write_page
 from vfx.pipeline.run import Request, frames_to_take, open_work
@@ -140,6 +142,7 @@ def review(shot: Path, frames: str | None, work: Path | None) -> None:
     request = Request(shot, frames, work=work)
     opened = open_work(request)
     chosen = frames_to_take(request, opened.shot)
+    check_folder(opened.folder / REVIEW_FOLDER, 0)
     progress = Progress()
     with StopSignals().caught() as stop, progress.stage("review"):
         def report(fraction: float) -> None:
