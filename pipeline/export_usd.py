@@ -325,8 +325,9 @@ class _Writer:
                 ("birth_frame", names.IntArray, Vt.IntArray(
                     [piece.birth_frame for piece in pieces])),
                 ("parent", names.StringArray, Vt.StringArray(parents)),
-                ("mass", names.DoubleArray, Vt.DoubleArray([piece.mass for piece in pieces])),
-                ("size", names.DoubleArray, Vt.DoubleArray([piece.size for piece in pieces]))):
+                # Blender leaves out what is of double precision.
+                ("mass", names.FloatArray, Vt.FloatArray([piece.mass for piece in pieces])),
+                ("size", names.FloatArray, Vt.FloatArray([piece.size for piece in pieces]))):
             define(name, kind).Set(value)
         velocity = define("velocity", names.Float3Array)
         spin = define("angular_velocity", names.Float3Array)
