@@ -11,6 +11,7 @@ from vfx.pipeline.cli_options import (
     WORK,
     check_device_name,
     check_thread_count,
+    complete_device,
     ends_in_sentences,
 )
 from vfx.pipeline.export import FORMATS, ExportRequest, export
@@ -40,7 +41,8 @@ FRAMES = click.option("--frames", metavar="F", help="Frames like 1001-1010 or 10
               help="At most so many tasks of a job at once; by default what the farm allows, "
               "locally what fills the cores.")
 @click.option("--device", default="auto", show_default=True, callback=check_device_name,
-              metavar="auto|cpu|guard|cuda:N", help="Device of the workers.")
+              shell_complete=complete_device, metavar="auto|cpu|guard|cuda:N",
+              help="Device of the workers.")
 @click.option("--threads", callback=check_thread_count, metavar="N",
               help="CPU threads of a task; by default whole machines for sim and render.")
 @WORK

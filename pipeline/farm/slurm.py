@@ -129,8 +129,8 @@ def batch_script(submission: Submission, job: FarmJob) -> str:
         find = f"frames={shlex.quote(format_frames(job.chunks[0]))}"
     return "\n".join([
         "#!/bin/bash", *(f"#SBATCH {option}" for option in options), "", find, "",
-        _WATCH.replace("@COMMAND@", words).replace("@TRIES@", " ".join(
-            str(number + 1) for number in range(TRIES)))])
+        _WATCH.replace("@COMMAND@", words).replace("@COUNT@", str(TRIES)).replace(
+            "@TRIES@", " ".join(str(number + 1) for number in range(TRIES)))])
 
 
 _WATCH = """\
@@ -146,9 +146,10 @@ for try in @TRIES@; do
     while kill -0 "$child" 2>/dev/null; do wait "$child"; code=$?; done
     # One that was killed made whole files or none: go on with what is missing.
     case $code in
-        134|135|137|139) echo "killed (exit code $code) on try $try" ;;
+        134|135|137|139) echo "killed (exit code $code) on try $try of @COUNT@" ;;
         *) break ;;
     esac
+    [ "$try" -lt @COUNT@ ] || echo "given up; submit the shot again to go on from here"
 done
 if [ "$again" ] && [ "$code" -ne 0 ]; then
     echo "the time is nearly up: requeued to go on from here"

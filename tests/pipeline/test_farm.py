@@ -367,6 +367,24 @@ def test_slurm_scripts_quote_every_word(tmp_path: Path) -> None:
     assert (plan.folder("slurm") / "render.chunks").read_text() == "1001-1002\n1003-1004\n"
 
 
+@pytest.mark.parametrize(("kills", "tries"), [(1, 2), (9, 3)])
+def test_a_slurm_script_tries_a_killed_task_again_and_says_what_to_do(
+    tmp_path: Path, kills: int, tries: int
+) -> None:
+    program = tmp_path / "vfx"
+    program.write_text(f"""#!/bin/bash
+echo >> {tmp_path}/tries
+[ $(wc -l < {tmp_path}/tries) -gt {kills} ] || kill -9 $$
+""")
+    program.chmod(0o755)
+    made = submission(tmp_path, program=str(program))
+    done = subprocess.run(["bash", "-c", slurm.batch_script(made, made.jobs[1])],
+                          capture_output=True, text=True, check=False)
+    assert len((tmp_path / "tries").read_text()) == tries
+    assert (done.returncode, "submit the shot again" in done.stdout) == (
+        (0, False) if tries > kills else (137, True))
+
+
 def test_opencue_gets_layers_that_wait_for_each_other(tmp_path: Path) -> None:
     plan = submission(tmp_path, extra=("show=film",))
     opencue.write_files(plan)
