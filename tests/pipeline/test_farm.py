@@ -364,7 +364,28 @@ def test_slurm_scripts_quote_every_word(tmp_path: Path) -> None:
     assert "--gres" not in slurm.batch_script(plan, plan.jobs[3])
     assert slurm.submit_options(plan, plan.jobs[4], {"align": "17"}) == [
         "--array=0-1%3", "--dependency=aftercorr:17", "--kill-on-invalid-dep=yes"]
-    assert (plan.folder("slurm") / "render.chunks").read_text() == "1001-1002\n1003-1004\n"
+
+
+def test_a_task_keeps_its_frames_when_the_shot_is_submitted_again(tmp_path: Path) -> None:
+    """Tasks of the first submission begin after the second, of fewer frames, wrote its files."""
+    plan = submission(tmp_path, program="echo")
+    later = submission(tmp_path, program="echo", jobs=(
+        FarmJob("render", ((1002,),), None, is_chunked=True),
+        FarmJob("comp", ((1002,),), "render")))
+    script = slurm.batch_script(plan, plan.jobs[4])          # Slurm keeps it as submitted
+    opencue.write_files(plan)
+    layers = ElementTree.parse(plan.folder("opencue") / "job.xml").getroot().iter("layer")
+    layer = next(layer for layer in layers if layer.get("name") == "render")
+    slurm.write_files(later)
+    opencue.write_files(later)
+    for chunk, frames in enumerate(("1001-1002", "1003-1004")):
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True,
+                              env={**os.environ, "SLURM_ARRAY_TASK_ID": str(chunk)})
+        assert f"--frames {frames} " in done.stdout
+        done = subprocess.run(
+            ["bash", "-c", layer.findtext("cmd").replace("#IFRAME#", str(chunk + 1))],
+            capture_output=True, text=True, check=True)
+        assert f"--frames {frames} " in done.stdout
 
 
 @pytest.mark.parametrize(("kills", "tries"), [(1, 2), (9, 3)])
@@ -399,7 +420,7 @@ def test_opencue_gets_layers_that_wait_for_each_other(tmp_path: Path) -> None:
     render = next(layer for layer in root.iter("layer") if layer.get("name") == "render")
     assert (render.findtext("range"), render.findtext("chunk")) == ("1-2", "1")
     # The script of a layer turns the number of a chunk into its frames.
-    script = plan.folder("opencue") / "render.sh"
+    script = Path(render.findtext("cmd").split()[1])
     text = script.read_text().replace("exec vfx", "exec echo")
     done = subprocess.run(["bash", "-c", text, "render.sh", "2"], capture_output=True, text=True,
                           check=True)
