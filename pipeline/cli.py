@@ -32,9 +32,9 @@ from vfx.pipeline.run import (
     describe,
     describe_comp,
     finish_run,
+    frames_to_take,
     open_work,
     prepare,
-    requested_frames,
     run_comp,
     run_job,
     run_lineage,
@@ -440,7 +440,7 @@ def _show(rows: Sequence[Row], json_file: Path | None) -> None:
 def _comp(request: Request, dry_run: bool) -> None:
     if dry_run:
         work = open_work(request)
-        click.echo(f"comp: would read {frames_text(requested_frames(request, work.shot))} and "
+        click.echo(f"comp: would read {frames_text(frames_to_take(request, work.shot))} and "
                    f"write into {work.folder / COMP_FOLDER}")
         return
     with StopSignals().caught() as stop:

@@ -112,7 +112,8 @@ def kernel_options(default: str) -> Callable[[Command], Command]:
             help="CPU threads; by default all cores.")(command)
         return click.option(
             "--device", default=default, show_default=True, callback=check_device_name,
-            shell_complete=complete_device, metavar="auto|cpu|guard|cuda:N", help="Where the kernels run.")(command)
+            shell_complete=complete_device, metavar="auto|cpu|guard|cuda:N",
+            help="Where the kernels run.")(command)
     return add
 
 

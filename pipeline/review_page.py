@@ -74,7 +74,8 @@ def write_page(work: Work, frames: Sequence[int], report: Callable[[float], None
             + f", {shot.fps:g} fps, {width} x {height}",
         "fps": shot.fps, "frames": pictures, "passes": _passes(work, last),
         "pass_frame": last, "plots": _plots(work, history), "stages": _stages(work, frames),
-        "timings": _timings(work), "facts": _facts(work), "warnings": _warnings(work, frames),
+        "timings": _timings(work), "facts": _facts(work),
+        "warnings": _warnings(work, frames, arguments),
         "past": _past(work),
         "file": shot.path.read_text(encoding="utf-8", errors="replace"),
     }
@@ -236,7 +237,7 @@ def _facts(work: Work) -> list[list[str]]:
     return rows
 
 
-def _warnings(work: Work, frames: Sequence[int]) -> list[str]:
+def _warnings(work: Work, frames: Sequence[int], arguments: Sequence[str]) -> list[str]:
     """Return what is not as it should be now, and what the logs warn of."""
     warnings = []
     for stage in STAGES:
@@ -247,8 +248,9 @@ def _warnings(work: Work, frames: Sequence[int]) -> list[str]:
     unchecked = [frame for frame, state in comp_states(work, frames).items()
                  if state is not State.DONE]
     if unchecked:
-        warnings.append(f"comp: {frames_text(unchecked)} not checked as rendered now; run vfx "
-                        f"stage comp {work.shot.path}")
+        command = shlex.join(["vfx", "stage", "comp", str(work.shot.path), *arguments])
+        warnings.append(f"comp: {frames_text(unchecked)} not checked as rendered now; run "
+                        f"{command}")
     return _shortened(warnings + _log_lines(work, "warning"))
 
 

@@ -146,6 +146,8 @@ def test_the_page_tells_what_is_wrong(page_file: Path, tmp_path: Path, browser: 
     assert "render: frame 1002 missing" in warnings
     assert "render: frame 1004 damaged" in warnings
     assert "sim.log: warning: it was near" in warnings
+    assert (f"comp: frames 1002,1004 not checked as rendered now; run vfx stage comp {shot} "
+            f"--work {tmp_path / 'work'}") in warnings
     past = page.locator("#past li").all_text_contents()
     assert past == ["sim.log: then stopped by SIGTERM"], "what is over is no warning"
     assert page.locator("#sheet figure").count() == 3
