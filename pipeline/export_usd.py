@@ -2,7 +2,8 @@
 
     /<shot>/pieces/<body>_<id>      a Mesh a piece, moved by translate and orient; or
     /<shot>/pieces                  a PointInstancer whose prototypes are the pieces, if many
-    /<shot>/debris                  Points: pieces too small for a mesh, wide from birth on
+    /<shot>/debris                  Points: pieces too small for a mesh, wide from birth on; or
+    /<shot>/debris/<material>       Points a material, if there are several
     /<shot>/unbroken/...            the same before they break off, hidden from then on
     /<shot>/materials, /balls, /floor, /camera
 
@@ -140,7 +141,7 @@ class _Writer:
                 self._write_piece("pieces", piece, motion, number)
                 report(1.0 - _WRITE_SHARE * (1.0 - number / n))
         if debris:
-            self._write_debris(debris, motion, slice(n, n + m))
+            self._write_debris(debris, motion, n)
         if hosts:
             self._define_scope("unbroken")
             for number, host in enumerate(hosts):
@@ -258,7 +259,7 @@ class _Writer:
         instancer.CreateProtoIndicesAttr(Vt.IntArray(list(range(len(pieces)))))
         instancer.CreateIdsAttr(Vt.Int64Array([piece.fragment for piece in pieces]))
         n = len(pieces)
-        self._write_arrays(instancer, pieces, motion, slice(n))
+        self._write_arrays(instancer, pieces, motion, np.arange(n))
         paths = [world_motion(piece.center, motion, number) for number, piece in enumerate(pieces)]
         place = np.array([each[0] for each in paths], np.float32)
         turn = np.array([each[1] for each in paths], np.float64)
@@ -274,14 +275,28 @@ class _Writer:
             spins.Set(_vectors(np.degrees(self._per_second(motion.angular_velocity[row, :n]))),
                       frame)
 
-    def _write_debris(self, debris: Sequence[Piece], motion: Motion, columns: slice) -> None:
+    def _write_debris(self, debris: Sequence[Piece], motion: Motion, first: int) -> None:
+        """Write debris as points: one prim, or one a material where there are several."""
+        groups: dict[str, list[int]] = {}
+        for number, piece in enumerate(debris):
+            groups.setdefault(str(self._reader.solid.material_name[piece.body]), []).append(number)
+        if len(groups) > 1:
+            self._define_scope("debris")
+        for material, members in groups.items():
+            path = (self._root.AppendChild("debris") if len(groups) == 1
+                    else self._prim_path("debris", material))
+            self._write_points(path, material, [debris[number] for number in members], motion,
+                               first + np.array(members))
+
+    def _write_points(self, path: Any, material: str, debris: Sequence[Piece], motion: Motion,
+                      columns: Array) -> None:
         from pxr import UsdGeom, UsdShade, Vt
 
-        points = UsdGeom.Points.Define(self._stage, self._root.AppendChild("debris"))
+        points = UsdGeom.Points.Define(self._stage, path)
         points.CreateIdsAttr(Vt.Int64Array([piece.fragment for piece in debris]))
         self._write_arrays(points, debris, motion, columns)
-        UsdShade.MaterialBindingAPI.Apply(points.GetPrim()).Bind(self._material(
-            f"{self._reader.solid.material_name[debris[0].body]}_fracture"))
+        UsdShade.MaterialBindingAPI.Apply(points.GetPrim()).Bind(
+            self._material(f"{material}_fracture"))
         center = np.array([piece.center for piece in debris])
         size = np.array([piece.size for piece in debris], np.float32)
         birth = np.array([piece.birth_frame for piece in debris])
@@ -305,10 +320,10 @@ class _Writer:
         return velocity * (shot.steps_per_frame * shot.solver.timestep * shot.fps)
 
     def _write_arrays(self, prim: Any, pieces: Sequence[Piece], motion: Motion,
-                      columns: slice) -> None:
+                      columns: Array) -> None:
         """Write the primvars of pieces that share a prim, one value a piece.
 
-        columns: where the pieces stand in the motion.
+        columns (k,): where the pieces stand in the motion.
         """
         from pxr import Sdf, UsdGeom, Vt
 

@@ -250,6 +250,42 @@ def test_pieces_that_share_a_prim_say_as_much_as_those_that_have_one(
     assert values("name").tolist() == [fragment_name(solid, lineage, each) for each in number]
 
 
+def test_debris_of_each_material_is_bound_to_it(tmp_path: Path) -> None:
+    pytest.importorskip("pxr", reason="usd-core is not installed")
+    from pxr import Usd, UsdGeom, UsdShade
+
+    plates = "".join(f"""\
+[[bodies]]
+name = "{name}"
+material = "{name}"
+cells = [6, 6, 1]
+spacing = 2e-3
+center = [{x}, 0.07, 0.0]
+[materials.{name}]
+strain_limit = 1e-4
+[[projectiles]]
+position = [{x}, 0.07, 0.0112]
+velocity = [0.0, 0.0, -80.0]
+stiffness = 1e14
+""" for name, x in (("glass", 0.0), ("clay", 0.05)))
+    path = tmp_path / "plate.toml"
+    path.write_text(f'[shot]\nframes = "1001-1003"\n[time]\nsteps_per_frame = 100\n{plates}')
+    for stage in ("geometry", "sim", "align"):
+        result = vfx("stage", stage, path, "--work", tmp_path / "work", "--device", "cpu")
+        assert result.exit_code == 0, result.output
+    export(path, "--to", "usd")
+    stage = Usd.Stage.Open(str(tmp_path / "work/export/plate.usd"))
+    groups = stage.GetPrimAtPath("/plate/debris").GetChildren()
+    assert [prim.GetName() for prim in groups] == ["glass", "clay"]
+    for prim in groups:
+        material, _ = UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial()
+        assert material.GetPath() == f"/plate/materials/{prim.GetName()}_fracture"
+        names = UsdGeom.PrimvarsAPI(prim).GetPrimvar("vfx:name").Get()
+        assert names and all(name.startswith(prim.GetName()) for name in names)
+        x = np.array(UsdGeom.Points(prim).GetPointsAttr().Get(1001))[:, 0]
+        assert np.abs(x - (0.0 if prim.GetName() == "glass" else 0.05)).max() < 0.01
+
+
 def test_usd_is_whole_before_debris_breaks_off(shot: Path) -> None:
     """Meshes that are seen at a frame, and debris that is wide by then, fill the bodies."""
     pytest.importorskip("pxr", reason="usd-core is not installed")
