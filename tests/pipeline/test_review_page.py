@@ -160,6 +160,10 @@ def test_the_page_fits_its_window(page_file: Path, browser: Any, width: int) -> 
     page.goto(page_file.as_uri())
     page.evaluate("for (const d of document.querySelectorAll('details')) d.open = true")
     assert page.evaluate("document.documentElement.scrollWidth") == width
+    lines = page.evaluate("""[...document.querySelectorAll("#timings td:first-child")].map(cell => {
+        const range = document.createRange(); range.selectNodeContents(cell);
+        return range.getClientRects().length; })""")
+    assert set(lines) == {1}, "no name is broken"
 
 
 def test_frames_that_are_left_out_take_their_time(
