@@ -32,9 +32,9 @@ from vfx.pipeline.run import (
     describe,
     describe_comp,
     finish_run,
+    frames_to_take,
     open_work,
     prepare,
-    requested_frames,
     run_comp,
     run_job,
     run_lineage,
@@ -90,7 +90,8 @@ def stage(name: str, shot: Path, frames: str | None, device: str, work: Path | N
 
     The stages are geometry, sim, align, render and comp, in this order. comp reads every pixel
     of the frames, names those that are no good, and writes what the next desk needs: a
-    manifest, checksums, and scripts for Nuke and Blender. lineage is the part of align that
+    manifest, checksums, and scripts for Nuke and Blender; frames handed over before that are
+    still good stay in it beside --frames. lineage is the part of align that
     follows which piece broke off which; a farm runs it once before align is shared out.
 
     \b
@@ -117,8 +118,9 @@ def run(shot: Path, frames: str | None, device: str, work: Path | None, force: b
         dry_run: bool, threads: int | None) -> None:
     """Run all stages of SHOT.
 
-    The frames are then checked for comp, as by 'vfx stage comp', and a contact sheet and a
-    movie end the run.
+    What is done and up to date is skipped; a run that was stopped or killed goes on where it
+    was. The frames are then checked for comp, as by 'vfx stage comp', and a contact sheet and a
+    movie end the run. What happened is in <work>/logs, a file a stage.
 
     \b
     Examples:
@@ -134,7 +136,17 @@ def run(shot: Path, frames: str | None, device: str, work: Path | None, force: b
 @WORK
 @ends_in_sentences
 def status(shot: Path, work: Path | None) -> None:
-    """Show what is done, stale, damaged or missing."""
+    """Show what is done, stale, damaged or missing.
+
+    A table of stages by frames, and the command that makes the rest. Every file is read whole.
+    done: as the shot wants it now; stale: made from other settings or other files, or not yet
+    checked for comp; damaged: not what was written; missing: not there.
+
+    \b
+    Examples:
+      vfx status shots/glass.toml
+      vfx status shots/glass.toml --work /disk/glass
+    """
     request = Request(shot, work=work)
     click.echo("\n".join(status_table(open_work(request), request.arguments())))
 
@@ -146,7 +158,13 @@ def status(shot: Path, work: Path | None) -> None:
 def check(shot: Path, work: Path | None) -> None:
     """Check SHOT, its physics and its room.
 
-    Nothing is run and nothing is written.
+    Tells particles, bonds, the largest stable time step, memory, disk, about how long it will
+    take, and what there is to say of its meshes. Nothing is run and nothing is written. A shot
+    that cannot run ends with 2 or 3, and a sentence that says how to mend it.
+
+    \b
+    Example:
+      vfx check shots/glass.toml
     """
     try:
         opened = open_work(Request(shot, work=work))
@@ -210,7 +228,13 @@ def asset(name: str, file: Path) -> None:
 def clean_command(shot: Path, name: str, work: Path | None, dry_run: bool) -> None:
     """Remove the files of a stage.
 
-    Those of all stages that follow from it go, too.
+    Those of all stages that follow from it go, too, with the review; logs, exports and files
+    of your own stay.
+
+    \b
+    Examples:
+      vfx clean shots/glass.toml --stage render --dry-run
+      vfx clean shots/glass.toml --stage sim
     """
     removed = clean(open_work(Request(shot, work=work)), name, dry_run=dry_run)
     for path in removed if dry_run else ():
@@ -416,7 +440,7 @@ def _show(rows: Sequence[Row], json_file: Path | None) -> None:
 def _comp(request: Request, dry_run: bool) -> None:
     if dry_run:
         work = open_work(request)
-        click.echo(f"comp: would read {frames_text(requested_frames(request, work.shot))} and "
+        click.echo(f"comp: would read {frames_text(frames_to_take(request, work.shot))} and "
                    f"write into {work.folder / COMP_FOLDER}")
         return
     with StopSignals().caught() as stop:

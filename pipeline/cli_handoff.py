@@ -11,6 +11,7 @@ from vfx.pipeline.cli_options import (
     WORK,
     check_device_name,
     check_thread_count,
+    complete_device,
     ends_in_sentences,
 )
 from vfx.pipeline.export import FORMATS, ExportRequest, export
@@ -18,7 +19,9 @@ from vfx.pipeline.export_usd import INSTANCER_ABOVE
 from vfx.pipeline.farm.graph import DEFAULT_CHUNK
 from vfx.pipeline.farm.submit import FARMS, FarmRequest, plan_submission, preview
 from vfx.pipeline.farm.submit import submit as start_submission
+from vfx.pipeline.physics import check_folder
 from vfx.pipeline.progress import Progress, StopSignals
+from vfx.pipeline.review import FOLDER as REVIEW_FOLDER
 from vfx.pipeline.review import make_review
 from vfx.pipeline.review_page import write_page
 from vfx.pipeline.run import Request, frames_to_take, open_work
@@ -38,7 +41,8 @@ FRAMES = click.option("--frames", metavar="F", help="Frames like 1001-1010 or 10
               help="At most so many tasks of a job at once; by default what the farm allows, "
               "locally what fills the cores.")
 @click.option("--device", default="auto", show_default=True, callback=check_device_name,
-              metavar="auto|cpu|guard|cuda:N", help="Device of the workers.")
+              shell_complete=complete_device, metavar="auto|cpu|guard|cuda:N",
+              help="Device of the workers.")
 @click.option("--threads", callback=check_thread_count, metavar="N",
               help="CPU threads of a task; by default whole machines for sim and render.")
 @WORK
@@ -140,6 +144,7 @@ def review(shot: Path, frames: str | None, work: Path | None) -> None:
     request = Request(shot, frames, work=work)
     opened = open_work(request)
     chosen = frames_to_take(request, opened.shot)
+    check_folder(opened.folder / REVIEW_FOLDER, 0)
     progress = Progress()
     with StopSignals().caught() as stop, progress.stage("review"):
         def report(fraction: float) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from vfx.pipeline.errors import PipelineError
 
@@ -61,8 +62,26 @@ def check_thread_count(
     return int(value)
 
 
+def check_work_folder(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> Path | None:
+    """Return the work folder; refuse an empty name, which a variable that is not set gives."""
+    if value is not None and not value.strip():
+        raise click.BadParameter("it is empty (a variable that is not set?); name a folder, '.' "
+                                 "for this one, or leave --work out")
+    return None if value is None else Path(value)
+
+
+def complete_device(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Return the devices that a shell may complete."""
+    return [CompletionItem(name) for name in ("auto", "cpu", "guard", "cuda:0")
+            if name.startswith(incomplete)]
+
+
 SHOT = click.argument("shot", type=click.Path(path_type=Path))
-WORK = click.option("--work", type=click.Path(path_type=Path), metavar="DIR",
+WORK = click.option("--work", type=click.Path(), callback=check_work_folder, metavar="DIR",
                     help="Work folder; by default work/<shot name>.")
 
 
@@ -72,7 +91,7 @@ def run_options(command: Command) -> Command:
         click.option("--frames", metavar="F", help="Frames like 1001-1010 or 1001-1100x2,1120; "
                      "by default all. sim always runs through the last of them."),
         click.option("--device", default="auto", show_default=True, callback=check_device_name,
-                     metavar="auto|cpu|guard|cuda:N",
+                     shell_complete=complete_device, metavar="auto|cpu|guard|cuda:N",
                      help="Where the kernels run; guard is the CPU, refusing what a GPU would."),
         WORK,
         click.option("--force", is_flag=True, help="Make results again though they are done."),
@@ -93,7 +112,8 @@ def kernel_options(default: str) -> Callable[[Command], Command]:
             help="CPU threads; by default all cores.")(command)
         return click.option(
             "--device", default=default, show_default=True, callback=check_device_name,
-            metavar="auto|cpu|guard|cuda:N", help="Where the kernels run.")(command)
+            shell_complete=complete_device, metavar="auto|cpu|guard|cuda:N",
+            help="Where the kernels run.")(command)
     return add
 
 

@@ -2,7 +2,8 @@
 
     /<shot>/pieces/<body>_<id>      a Mesh a piece, moved by translate and orient; or
     /<shot>/pieces                  a PointInstancer whose prototypes are the pieces, if many
-    /<shot>/debris                  Points: pieces too small for a mesh, wide from birth on
+    /<shot>/debris                  Points: pieces too small for a mesh, wide from birth on; or
+    /<shot>/debris/<material>       Points a material, if there are several
     /<shot>/unbroken/...            the same before they break off, hidden from then on
     /<shot>/materials, /balls, /floor, /camera
 
@@ -140,7 +141,7 @@ class _Writer:
                 self._write_piece("pieces", piece, motion, number)
                 report(1.0 - _WRITE_SHARE * (1.0 - number / n))
         if debris:
-            self._write_debris(debris, motion, slice(n, n + m))
+            self._write_debris(debris, motion, n)
         if hosts:
             self._define_scope("unbroken")
             for number, host in enumerate(hosts):
@@ -243,7 +244,7 @@ class _Writer:
             orient.Set(Gf.Quatd(w, x, y, z), frame)
 
     def _write_instancer(self, pieces: Sequence[Piece], motion: Motion) -> None:
-        from pxr import Gf, Sdf, UsdGeom, Vt
+        from pxr import Gf, UsdGeom, Vt
 
         path = self._root.AppendChild("pieces")
         instancer = UsdGeom.PointInstancer.Define(self._stage, path)
@@ -257,8 +258,8 @@ class _Writer:
         instancer.CreatePrototypesRel().SetTargets(targets)
         instancer.CreateProtoIndicesAttr(Vt.IntArray(list(range(len(pieces)))))
         instancer.CreateIdsAttr(Vt.Int64Array([piece.fragment for piece in pieces]))
-        self._write_arrays(UsdGeom.PrimvarsAPI(instancer), pieces, UsdGeom.Tokens.varying)
         n = len(pieces)
+        self._write_arrays(instancer, pieces, motion, np.arange(n))
         paths = [world_motion(piece.center, motion, number) for number, piece in enumerate(pieces)]
         place = np.array([each[0] for each in paths], np.float32)
         turn = np.array([each[1] for each in paths], np.float64)
@@ -266,8 +267,6 @@ class _Writer:
         orientations = instancer.CreateOrientationsfAttr()
         velocities = instancer.CreateVelocitiesAttr()
         spins = instancer.CreateAngularVelocitiesAttr()
-        damage = UsdGeom.PrimvarsAPI(instancer).CreatePrimvar(
-            "vfx:damage", Sdf.ValueTypeNames.FloatArray, UsdGeom.Tokens.varying)
         for row, frame in enumerate(self._reader.frames):
             positions.Set(Vt.Vec3fArray.FromNumpy(np.ascontiguousarray(place[:, row])), frame)
             orientations.Set(Vt.QuatfArray([
@@ -275,17 +274,29 @@ class _Writer:
             velocities.Set(_vectors(self._per_second(motion.velocity[row, :n])), frame)
             spins.Set(_vectors(np.degrees(self._per_second(motion.angular_velocity[row, :n]))),
                       frame)
-            damage.Set(Vt.FloatArray.FromNumpy(np.ascontiguousarray(motion.damage[row, :n])),
-                       frame)
 
-    def _write_debris(self, debris: Sequence[Piece], motion: Motion, columns: slice) -> None:
+    def _write_debris(self, debris: Sequence[Piece], motion: Motion, first: int) -> None:
+        """Write debris as points: one prim, or one a material where there are several."""
+        groups: dict[str, list[int]] = {}
+        for number, piece in enumerate(debris):
+            groups.setdefault(str(self._reader.solid.material_name[piece.body]), []).append(number)
+        if len(groups) > 1:
+            self._define_scope("debris")
+        for material, members in groups.items():
+            path = (self._root.AppendChild("debris") if len(groups) == 1
+                    else self._prim_path("debris", material))
+            self._write_points(path, material, [debris[number] for number in members], motion,
+                               first + np.array(members))
+
+    def _write_points(self, path: Any, material: str, debris: Sequence[Piece], motion: Motion,
+                      columns: Array) -> None:
         from pxr import UsdGeom, UsdShade, Vt
 
-        points = UsdGeom.Points.Define(self._stage, self._root.AppendChild("debris"))
+        points = UsdGeom.Points.Define(self._stage, path)
         points.CreateIdsAttr(Vt.Int64Array([piece.fragment for piece in debris]))
-        self._write_arrays(UsdGeom.PrimvarsAPI(points), debris, UsdGeom.Tokens.varying)
-        UsdShade.MaterialBindingAPI.Apply(points.GetPrim()).Bind(self._material(
-            f"{self._reader.solid.material_name[debris[0].body]}_fracture"))
+        self._write_arrays(points, debris, motion, columns)
+        UsdShade.MaterialBindingAPI.Apply(points.GetPrim()).Bind(
+            self._material(f"{material}_fracture"))
         center = np.array([piece.center for piece in debris])
         size = np.array([piece.size for piece in debris], np.float32)
         birth = np.array([piece.birth_frame for piece in debris])
@@ -308,11 +319,20 @@ class _Writer:
         shot = self._shot
         return velocity * (shot.steps_per_frame * shot.solver.timestep * shot.fps)
 
-    def _write_arrays(self, primvars: Any, pieces: Sequence[Piece], interpolation: str) -> None:
-        """Write what pieces are, one value a piece."""
-        from pxr import Sdf, Vt
+    def _write_arrays(self, prim: Any, pieces: Sequence[Piece], motion: Motion,
+                      columns: Array) -> None:
+        """Write the primvars of pieces that share a prim, one value a piece.
+
+        columns (k,): where the pieces stand in the motion.
+        """
+        from pxr import Sdf, UsdGeom, Vt
 
         names = Sdf.ValueTypeNames
+
+        def define(name: str, kind: Any) -> Any:
+            return UsdGeom.PrimvarsAPI(prim).CreatePrimvar(
+                f"vfx:{name}", kind, UsdGeom.Tokens.varying)
+
         parents = [self._reader.name_of(piece.parent) if piece.parent >= 0 else ""
                    for piece in pieces]
         for name, kind, value in (
@@ -320,8 +340,18 @@ class _Writer:
                 ("birth_frame", names.IntArray, Vt.IntArray(
                     [piece.birth_frame for piece in pieces])),
                 ("parent", names.StringArray, Vt.StringArray(parents)),
-                ("mass", names.DoubleArray, Vt.DoubleArray([piece.mass for piece in pieces]))):
-            primvars.CreatePrimvar(f"vfx:{name}", kind, interpolation).Set(value)
+                # Blender leaves out what is of double precision.
+                ("mass", names.FloatArray, Vt.FloatArray([piece.mass for piece in pieces])),
+                ("size", names.FloatArray, Vt.FloatArray([piece.size for piece in pieces]))):
+            define(name, kind).Set(value)
+        velocity = define("velocity", names.Float3Array)
+        spin = define("angular_velocity", names.Float3Array)
+        damage = define("damage", names.FloatArray)
+        for row, frame in enumerate(self._reader.frames):
+            velocity.Set(_vectors(motion.velocity[row, columns]), frame)
+            spin.Set(_vectors(motion.angular_velocity[row, columns]), frame)
+            damage.Set(Vt.FloatArray.FromNumpy(np.ascontiguousarray(
+                motion.damage[row, columns])), frame)
 
     def _material(self, name: str) -> Any:
         from pxr import UsdShade

@@ -253,21 +253,37 @@ def disk_needs(shot: Shot, stage_name: str, n_frames: int) -> int:
     }[stage_name]
 
 
+def check_reachable(folder: Path, option: str = "--work") -> Path:
+    """Refuse a folder that can neither be looked into nor made; return what of it is there.
+
+    What is not there is no fault, but a link that leads nowhere or a disk that does not answer
+    must not pass for an empty folder. ``option`` is the one that names it.
+    """
+    existing = folder.absolute()
+    try:
+        while not existing.exists() and existing != existing.parent:
+            if existing.is_symlink():
+                raise StorageError(
+                    f"{folder}: cannot be reached, {existing} is a link to {existing.readlink()}, "
+                    "which is not there (a disk that is not mounted?); bring it back or choose "
+                    f"another folder with {option}")
+            existing = existing.parent
+        is_folder = existing.is_dir()
+    except OSError as error:
+        raise StorageError(f"{folder}: cannot be reached ({error.strerror}); bring its disk back "
+                           f"or choose another folder with {option}") from None
+    if not is_folder:
+        raise StorageError(f"{folder}: cannot be a folder of results, "
+                           f"{existing} is a file; choose another with {option}")
+    return existing
+
+
 def check_folder(folder: Path, needed: int, option: str = "--work") -> None:
     """Refuse a folder that cannot be written or has no room, without making it.
 
     ``option`` is the one that names it.
     """
-    existing = folder.absolute()
-    while not existing.exists() and existing != existing.parent:
-        if existing.is_symlink():
-            raise StorageError(f"{folder}: cannot be reached, {existing} is a link to "
-                               f"{existing.readlink()}, which is not there (a disk that is not "
-                               f"mounted?); bring it back or choose another folder with {option}")
-        existing = existing.parent
-    if not existing.is_dir():
-        raise StorageError(f"{folder}: cannot be a folder of results, "
-                           f"{existing} is a file; choose another with {option}")
+    existing = check_reachable(folder, option)
     if not os.access(existing, os.W_OK | os.X_OK):
         raise StorageError(f"{folder}: cannot be written, {existing} belongs to another or is "
                            f"read-only; choose another folder with {option}")

@@ -32,6 +32,7 @@ _PACE_SECONDS = 30.0                 # the pace is that of so long a time
 
 LOG_FOLDER = "logs"
 TIMINGS_FILE = "timings.jsonl"
+BEGUN = "begun"                      # how a row of timings says that its run has no end yet
 
 
 class Pace:

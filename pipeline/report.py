@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from vfx.pipeline import checkpoint, diagnostics, manifest, stage_align, stage_sim
-from vfx.pipeline.cache import locked
+from vfx.pipeline.cache import locked, storage_errors
 from vfx.pipeline.errors import MissingInput, PipelineError
 from vfx.pipeline.frames import format_frames, frames_text
 from vfx.pipeline.manifest import State
@@ -247,9 +247,9 @@ def clean(work: Work, stage_name: str, *, dry_run: bool) -> list[Path]:
         if stage.name == "sim" and not dry_run:
             with locked(folder / stage_sim.LOCK_FILE, f"{folder}: a simulation is running there; "
                         "nothing more was removed"):
-                removed += _remove(folder, stage, dry_run)
+                removed += _remove(work, stage, dry_run)
         else:
-            removed += _remove(folder, stage, dry_run)
+            removed += _remove(work, stage, dry_run)
     comp = work.folder / COMP_FOLDER
     if comp.is_dir():
         names = {HANDOFF_FILE, CHECKSUM_FILE, f"{work.shot.name}.nk",
@@ -265,9 +265,12 @@ def clean(work: Work, stage_name: str, *, dry_run: bool) -> list[Path]:
     return removed
 
 
-def _remove(folder: Path, stage: Stage, dry_run: bool) -> list[Path]:
+def _remove(work: Work, stage: Stage, dry_run: bool) -> list[Path]:
+    folder = work.folder_of(stage)
+    # Pictures are named after the shot; others of their kind in the folder are somebody's own.
     pattern = re.escape(stage.file_name.format(shot="SHOT", frame=9999))
-    pattern = pattern.replace("SHOT", r"[A-Za-z0-9_-]+").replace("9999", r"\d{4,}")
+    pattern = pattern.replace("SHOT", re.escape(work.shot.name) + "(_crypto)?")
+    pattern = pattern.replace("9999", r"\d{4,}")
     doomed = [path for path in sorted(folder.iterdir())
               if path.name in _OWN_FILES or path.name.startswith(".tmp-")
               or re.fullmatch(pattern, path.name)]
@@ -279,7 +282,8 @@ def _remove(folder: Path, stage: Stage, dry_run: bool) -> list[Path]:
 def _unlink(paths: list[Path], dry_run: bool) -> list[Path]:
     if not dry_run:
         for path in paths:
-            path.unlink(missing_ok=True)
+            with storage_errors(path):
+                path.unlink(missing_ok=True)
     return paths
 
 

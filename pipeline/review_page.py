@@ -26,7 +26,7 @@ from vfx.pipeline.frames import format_frames, frames_text
 from vfx.pipeline.manifest import State
 from vfx.pipeline.pass_colors import pass_pixels
 from vfx.pipeline.preview import Pixels
-from vfx.pipeline.progress import LOG_FOLDER, TIMINGS_FILE
+from vfx.pipeline.progress import BEGUN, LOG_FOLDER, TIMINGS_FILE
 from vfx.pipeline.quantities import as_clock
 from vfx.pipeline.report import state_rows
 from vfx.pipeline.review import FOLDER
@@ -40,6 +40,7 @@ _MOST_FRAMES = 240
 _FRAME_WIDTH = 960
 _PASS_WIDTH = 480
 _MOST_WARNINGS = 40
+_TIMED = ("geometry", "sim", "lineage", "align", "render", COMP_FOLDER)
 
 
 def write_page(work: Work, frames: Sequence[int], report: Callable[[float], None],
@@ -73,7 +74,8 @@ def write_page(work: Work, frames: Sequence[int], report: Callable[[float], None
             + f", {shot.fps:g} fps, {width} x {height}",
         "fps": shot.fps, "frames": pictures, "passes": _passes(work, last),
         "pass_frame": last, "plots": _plots(work, history), "stages": _stages(work, frames),
-        "timings": _timings(work), "facts": _facts(work), "warnings": _warnings(work, frames),
+        "timings": _timings(work), "facts": _facts(work),
+        "warnings": _warnings(work, frames, arguments),
         "past": _past(work),
         "file": shot.path.read_text(encoding="utf-8", errors="replace"),
     }
@@ -182,26 +184,35 @@ def _stages(work: Work, frames: Sequence[int]) -> list[list[str]]:
 
 def _timings(work: Work) -> list[list[str]]:
     """Return for each stage how often it ran, how long, and how many frames it made."""
-    rows = [["stage", "runs", "time", "frames made", "a frame [s]", "on"]]
+    rows = [["stage", "runs", "time", "frames", "a frame [s]", "on"]]
     try:
         lines = (work.folder / LOG_FOLDER / TIMINGS_FILE).read_text(
             encoding="utf-8").splitlines()
     except OSError:
         return rows
-    runs: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    ended: dict[str, list[tuple[float, int, str]]] = defaultdict(list)
+    begun: dict[str, set[tuple[Any, ...]]] = defaultdict(set)
     for line in lines:
         try:
             run = json.loads(line)
-            runs[run["stage"]].append({"seconds": float(run["seconds"]), "made": int(run["made"]),
-                                       "on": f"{run['device']}, {run['threads']} thread"
-                                             f"{'' if run['threads'] == 1 else 's'}"})
+            name, key = run["stage"], (run["host"], run.get("process"), run["begun"])
+            if run["outcome"] == BEGUN:
+                begun[name].add(key)
+                continue
+            begun[name].discard(key)
+            ended[name].append((float(run["seconds"]), int(run["made"]), f"{run['device']}, "
+                                f"{run['threads']} thread{'' if run['threads'] == 1 else 's'}"))
         except (ValueError, KeyError, TypeError):
             continue
-    for stage in STAGES:
-        if each := runs.get(stage.name):
-            seconds, made = sum(run["seconds"] for run in each), sum(run["made"] for run in each)
-            rows.append([stage.name, str(len(each)), as_clock(seconds), str(made),
-                         f"{seconds / max(made, 1):.3g}", each[-1]["on"]])
+    for name in _TIMED:
+        each, killed = ended[name], len(begun[name])
+        if not each and not killed:
+            continue
+        seconds, made = sum(run[0] for run in each), sum(run[1] for run in each)
+        rows.append([
+            name, str(len(each)) + (f" and {killed} without an end" if killed else ""),
+            as_clock(seconds), str(made) if made else "-",
+            f"{seconds / made:.3g}" if made else "-", each[-1][2] if each else "-"])
     return rows
 
 
@@ -226,7 +237,7 @@ def _facts(work: Work) -> list[list[str]]:
     return rows
 
 
-def _warnings(work: Work, frames: Sequence[int]) -> list[str]:
+def _warnings(work: Work, frames: Sequence[int], arguments: Sequence[str]) -> list[str]:
     """Return what is not as it should be now, and what the logs warn of."""
     warnings = []
     for stage in STAGES:
@@ -237,8 +248,9 @@ def _warnings(work: Work, frames: Sequence[int]) -> list[str]:
     unchecked = [frame for frame, state in comp_states(work, frames).items()
                  if state is not State.DONE]
     if unchecked:
-        warnings.append(f"comp: {frames_text(unchecked)} not checked as rendered now; run vfx "
-                        f"stage comp {work.shot.path}")
+        command = shlex.join(["vfx", "stage", "comp", str(work.shot.path), *arguments])
+        warnings.append(f"comp: {frames_text(unchecked)} not checked as rendered now; run "
+                        f"{command}")
     return _shortened(warnings + _log_lines(work, "warning"))
 
 

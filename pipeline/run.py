@@ -6,15 +6,16 @@ physics, the environment, the disk and the upstream results have all been found 
 
 from __future__ import annotations
 
+import os
 import shlex
 import socket
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vfx.pipeline.cache import remove_leftovers
 from vfx.pipeline.checkpoint import damaged_checkpoints
@@ -39,18 +40,19 @@ from vfx.pipeline.physics import (
     check_geometry,
     check_meshes,
     check_physics,
+    check_reachable,
     check_uv,
     disk_needs,
     host_memory,
 )
-from vfx.pipeline.progress import Progress, StopSignals
+from vfx.pipeline.progress import BEGUN, Progress, StopSignals
 from vfx.pipeline.quantities import as_size
 from vfx.pipeline.shot import Shot, load_shot
 from vfx.pipeline.stage_align import damaged_lineage, follow_lineage
 from vfx.pipeline.stage_comp import FOLDER as COMP_FOLDER
-from vfx.pipeline.stage_comp import is_handed_over, make_handoff
+from vfx.pipeline.stage_comp import frames_with_earlier, is_handed_over, make_handoff
 from vfx.pipeline.stage_render import with_near_frames
-from vfx.pipeline.stages import STAGES, Stage
+from vfx.pipeline.stages import STAGE, STAGES, Stage
 from vfx.pipeline.work import Work
 
 if TYPE_CHECKING:
@@ -84,7 +86,9 @@ class Request:
 def open_work(request: Request) -> Work:
     """Read the shot of a request and look at its work folder."""
     shot = load_shot(request.shot)
-    return Work(shot, request.work or default_work_folder(shot.name))
+    folder = default_work_folder(shot.name) if request.work is None else request.work
+    check_reachable(folder)
+    return Work(shot, folder)
 
 
 def requested_frames(request: Request, shot: Shot) -> list[int]:
@@ -102,7 +106,10 @@ def frames_to_take(request: Request, shot: Shot) -> list[int]:
     try:
         return requested_frames(request, shot)
     except OutsideShot as error:
-        raise MissingInput(str(error)) from None
+        words = ["vfx", "status", str(shot.path)]
+        words += ["--work", str(request.work)] if request.work is not None else []
+        raise MissingInput(f"{error}; see those that are made with:\n  {shlex.join(words)}") \
+            from None
 
 
 def check_request(work: Work) -> None:
@@ -160,7 +167,8 @@ def run_job(job: Job) -> None:
     if not n_missing and not job.force and not damaged_aids(job.work, job.stage):
         job.progress.say(f"{name}: {_frames_text(job, job.frames)} up to date")
         return
-    with job.progress.stage(name), _timed(job):
+    with job.progress.stage(name), _timed(job.progress, name, _again(job), job.frames,
+                                          lambda: len(job.made), job.device):
         try:
             job.stage.run(job)
         except PipelineError:
@@ -176,25 +184,31 @@ def run_job(job: Job) -> None:
 
 
 @contextmanager
-def _timed(job: Job) -> Iterator[None]:
-    """Note in the logs how the block began and ended, how long it took and what it made."""
+def _timed(progress: Progress, stage: str, command: str, frames: Sequence[int],
+           made: Callable[[], int], device: Device | None = None) -> Iterator[None]:
+    """Note in the logs how the block began and ended, how long it took and what it made.
+
+    A row of timings that has a beginning and no end is of a run that was killed.
+    """
     begun, clock = time.strftime("%Y-%m-%dT%H:%M:%S%z"), time.monotonic()
-    job.progress.log(f"begins: {_again(job)} on {job.device.description}, "
-                     f"{job.device.threads} threads")
+    where = device.description if device is not None else "host"
+    threads = device.threads if device is not None else 1
+    facts: dict[str, Any] = {
+        "stage": stage, "begun": begun, "host": socket.gethostname(), "process": os.getpid(),
+        "frames": format_frames(frames), "device": where, "threads": threads}
+    progress.log(f"begins: {command} on {where}, {threads} thread{'s' if threads > 1 else ''}")
+    progress.note_timing(**facts, outcome=BEGUN)
     outcome = "failed"
     try:
         yield
         outcome = "done"
     except PipelineError as error:
         outcome = "stopped" if isinstance(error, Stopped) else "failed"
-        job.progress.log(str(error))
+        progress.log(str(error))
         raise
     finally:
-        job.progress.note_timing(
-            stage=job.stage.name, begun=begun, seconds=round(time.monotonic() - clock, 3),
-            made=len(job.made), frames=format_frames(job.frames), outcome=outcome,
-            device=job.device.description, threads=job.device.threads,
-            host=socket.gethostname())
+        progress.note_timing(**facts, outcome=outcome, made=made(),
+                             seconds=round(time.monotonic() - clock, 3))
 
 
 def run_lineage(job: Job) -> None:
@@ -203,7 +217,10 @@ def run_lineage(job: Job) -> None:
     job.work.refresh()
     if (sentence := job.missing_inputs()) is not None:
         raise MissingInput(sentence)
-    with job.progress.stage("lineage"):
+    words = ["vfx", "stage", "lineage", str(job.shot.path), "--frames", str(job.frames[-1]),
+             *job.arguments]
+    with job.progress.stage("lineage"), _timed(
+            job.progress, "lineage", shlex.join(words), job.frames, lambda: 0, job.device):
         follow_lineage(job)
     job.progress.say(f"lineage: through frame {job.frames[-1]} done, in "
                      f"{job.work.folder_of(job.stage)}")
@@ -212,7 +229,7 @@ def run_lineage(job: Job) -> None:
 def run_comp(request: Request, progress: Progress, stop: StopSignals) -> None:
     """Verify the frames of a request and write what goes with them to comp."""
     work = open_work(request)
-    frames = requested_frames(request, work.shot)
+    frames = frames_to_take(request, work.shot)
     check_folder(work.folder, 0)
     _hand_over(work, frames, request.arguments(), progress, stop)
 
@@ -228,18 +245,36 @@ def finish_run(job: Job, progress: Progress, stop: StopSignals) -> None:
 
 def _hand_over(work: Work, frames: Sequence[int], arguments: tuple[str, ...],
                progress: Progress, stop: StopSignals) -> None:
-    words = ["vfx", "stage", "render", str(work.shot.path), "--frames", "{frames}", *arguments]
+    n_read = 0
 
     def report(frame: int, fraction: float) -> None:
+        nonlocal n_read
         stop.check()
+        n_read = round(fraction * len(frames))
         progress.update(frame, fraction)
 
     progress.log_to(work.folder, "comp")
-    with progress.stage("comp"):
-        written = make_handoff(work, frames, shlex.join(words).replace("'{frames}'", "{frames}"),
-                               report)
+    frames = frames_with_earlier(work, frames)
+    words = ["vfx", "stage", "comp", str(work.shot.path), "--frames", format_frames(frames),
+             *arguments]
+    with progress.stage("comp"), _timed(progress, "comp", shlex.join(words), frames,
+                                        lambda: n_read):
+        written = make_handoff(
+            work, frames, lambda some: _render_command(work, some, arguments), report)
     progress.say(f"comp: {frames_text(frames)} read whole and good; wrote "
                  + ", ".join(path.name for path in written) + f" in {written[0].parent}")
+
+
+def _render_command(work: Work, frames: Sequence[int], arguments: tuple[str, ...]) -> str:
+    """Return the command that makes frames, whatever is wrong with them."""
+    words = [str(work.shot.path), "--frames", format_frames(frames), *arguments]
+    pieces = work.states(STAGE["align"], with_near_frames(work.shot, list(frames)))
+    if any(state is not State.DONE for state in pieces.values()):
+        return shlex.join(["vfx", "run", *words])
+    # One that is just what its settings made is made again only if told to.
+    pictures = work.states(STAGE["render"], frames).values()
+    force = ["--force"] if State.DONE in pictures else []
+    return shlex.join(["vfx", "stage", "render", *words, *force])
 
 
 def damaged_aids(work: Work, stage: Stage) -> list[Path]:

@@ -22,6 +22,7 @@ from vfx.pipeline.comp_scripts import blender_script, nuke_script
 from vfx.pipeline.errors import FrameFailed, MissingInput
 from vfx.pipeline.frames import format_frames
 from vfx.pipeline.manifest import State
+from vfx.pipeline.stage_render import matte_name
 from vfx.pipeline.stages import STAGE
 from vfx.pipeline.work import Work
 
@@ -107,12 +108,13 @@ def verify(work: Work, frames: Sequence[int], report: Callable[[int, float], Non
 
 
 def sequence_names(work: Work) -> list[str]:
-    """Return the names of the shot's sequences: its own first, then those with a suffix."""
-    pattern = re.compile(re.escape(work.shot.name) + r"(_[A-Za-z0-9]+)?\.\d{4,}\.exr")
-    folder = work.folder_of(STAGE["render"])
-    suffixes = {match[1] or "" for path in (folder.iterdir() if folder.is_dir() else ())
-                if (match := pattern.fullmatch(path.name))}
-    return [work.shot.name + suffix for suffix in sorted(suffixes | {""})]
+    """Return the names of the sequences that the shot's settings make, its own first.
+
+    Other files in the folder (of somebody's own, or mattes from when the shot had some) are no
+    part of the shot.
+    """
+    matte = matte_name(work.shot, work.shot.first_frame)
+    return [work.shot.name, *([] if matte is None else [matte.partition(".")[0]])]
 
 
 def pass_text(layer: str) -> str:
@@ -120,17 +122,29 @@ def pass_text(layer: str) -> str:
     return _PASSES.get(layer, "")
 
 
-def make_handoff(work: Work, frames: Sequence[int], again: str,
+def frames_with_earlier(work: Work, frames: Sequence[int]) -> list[int]:
+    """Return frames and those of the hand-off there is that are still as the shot wants them.
+
+    So a frame that is made again joins its sequence instead of taking its place.
+    """
+    handed = [frame for frame, state in comp_states(work, work.shot.frames).items()
+              if state in (State.DONE, State.STALE)]
+    good = [frame for frame, state in work.states(STAGE["render"], handed).items()
+            if state is State.DONE]
+    return sorted({*frames, *good})
+
+
+def make_handoff(work: Work, frames: Sequence[int], again: Callable[[Sequence[int]], str],
                  report: Callable[[int, float], None]) -> list[Path]:
     """Verify frames and write what goes with them; raise FrameFailed if any is no good.
 
-    ``again`` is the command that renders frames, with {frames} in it.
+    ``again`` returns the command that makes frames.
     """
     render = STAGE["render"]
     if all(state is State.MISSING for state in work.states(render, frames).values()):
         raise MissingInput(f"comp needs the frames of render, and there are none of "
                            f"{format_frames(frames)} in {work.folder_of(render)}; run first:\n"
-                           f"  {again.format(frames=format_frames(frames))}")
+                           f"  {again(frames)}")
     folder = work.folder / FOLDER
     remove_leftovers(folder)
     sequences, faults = verify(work, frames, report)
@@ -139,7 +153,7 @@ def make_handoff(work: Work, frames: Sequence[int], again: str,
         (folder / HANDOFF_FILE).unlink(missing_ok=True)
         raise FrameFailed("\n".join([*(f"comp {frame}: {fault}" for frame, fault in
                                        faults.items()), "make them again with:",
-                                     f"  {again.format(frames=format_frames(faults))}"]))
+                                     f"  {again(list(faults))}"]))
     document = handoff_document(work, frames, sequences)
     name = work.shot.name
     sums = "".join(f"{sequence.checksum[frame]}  ../render/{sequence.name}.{frame:04d}.exr\n"

@@ -134,6 +134,18 @@ def split(frames: Sequence[int], chunk: int) -> list[tuple[int, ...]]:
     return [tuple(frames[i:i + chunk]) for i in range(0, len(frames), chunk)]
 
 
+def find_frames(job: FarmJob, number: str) -> str:
+    """Return the lines of a shell script that set ``frames`` to those of a task.
+
+    ``number`` is what the shell makes the number of the chunk of, from 1. The list stands in the
+    script, for another submission of the shot may write another one before this task begins.
+    """
+    if not job.is_chunked:
+        return f"frames={shlex.quote(format_frames(job.chunks[0]))}"
+    listed = "".join(f"{format_frames(chunk)}\n" for chunk in job.chunks)
+    return f"frames=$(sed -n \"{number}p\" <<'CHUNKS'\n{listed}CHUNKS\n)"
+
+
 def describe(submission: Submission) -> list[str]:
     """Return every job with its chunks and commands, for --dry-run."""
     lines = []

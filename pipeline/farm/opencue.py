@@ -1,13 +1,14 @@
 """OpenCue: a job specification that Cuebot takes, and the command that launches it.
 
 The server is on no package index, so this is generated and checked against what the client
-library writes, but not run here. A frame of a layer is the number of a chunk, looked up in a
-file: OpenCue's own ranges read ``:`` as an interleave.
+library writes, but not run here. A frame of a layer is the number of a chunk, looked up in
+its script: OpenCue's own ranges read ``:`` as an interleave.
 """
 
 from __future__ import annotations
 
 import getpass
+import hashlib
 import importlib.util
 import os
 import shlex
@@ -19,8 +20,7 @@ from xml.etree import ElementTree
 
 from vfx.pipeline.cache import publish_bytes
 from vfx.pipeline.errors import FrameFailed, MissingInput, ShotError
-from vfx.pipeline.farm.graph import FRAMES, TRIES, FarmJob, Submission
-from vfx.pipeline.frames import format_frames
+from vfx.pipeline.farm.graph import FRAMES, TRIES, FarmJob, Submission, find_frames
 
 NAME = "opencue"
 SPEC = "job.xml"
@@ -81,9 +81,6 @@ def write_files(submission: Submission) -> list[Path]:
     """Write the specification, and a script a layer that looks its chunk up."""
     folder = submission.folder(NAME)
     for job in submission.jobs:
-        if job.is_chunked:
-            chunks = "".join(f"{format_frames(chunk)}\n" for chunk in job.chunks)
-            publish_bytes(folder / f"{job.stage}.chunks", chunks.encode())
         publish_bytes(_script_path(submission, job), _script(submission, job).encode())
     publish_bytes(folder / SPEC, specification(submission).encode())
     return [folder / SPEC]
@@ -117,7 +114,9 @@ def _words(submission: Submission) -> list[str]:
 
 
 def _script_path(submission: Submission, job: FarmJob) -> Path:
-    return submission.folder(NAME) / f"{job.stage}.sh"
+    """Return where a script goes: tasks read it late, so one that differs has another name."""
+    digest = hashlib.blake2b(_script(submission, job).encode(), digest_size=4).hexdigest()
+    return submission.folder(NAME) / f"{job.stage}.{digest}.sh"
 
 
 def _script(submission: Submission, job: FarmJob) -> str:
@@ -125,10 +124,7 @@ def _script(submission: Submission, job: FarmJob) -> str:
                      for word in submission.command(job))
     if submission.threads is not None and job.stage != "comp":
         words += f" --threads {submission.threads}"
-    find = f"frames={shlex.quote(format_frames(job.chunks[0]))}"
-    if job.is_chunked:
-        path = submission.folder(NAME) / f"{job.stage}.chunks"
-        find = f"frames=$(sed -n \"${{1:?}}p\" {shlex.quote(str(path))})"
+    find = find_frames(job, "${1:?}")
     return f"#!/bin/bash\n# Takes the number of the chunk, from 1.\n{find}\nexec {words}\n"
 
 

@@ -1,7 +1,8 @@
 """Open Job Description: one template that ``openjd run`` and AWS Deadline Cloud take.
 
 Frames are a parameter of the template and are chunked by whoever runs it (TASK_CHUNKING); its
-ranges write a step as ``1-10:2``, which the tasks translate back.
+ranges write a step as ``1-10:2``, which the tasks translate back. Pictures take the pieces of
+frames beside them, too, so the frames of sim and align are a parameter of their own.
 """
 
 from __future__ import annotations
@@ -10,14 +11,13 @@ import json
 import shlex
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from vfx.pipeline.cache import publish_bytes
 from vfx.pipeline.errors import FrameFailed, MissingInput
 from vfx.pipeline.farm.graph import FRAMES, FarmJob, Submission
-from vfx.pipeline.frames import format_frames
 
 NAME = "openjd"
 TEMPLATE = "template.json"
@@ -27,7 +27,6 @@ _STOP_SECONDS = 60
 
 def template(submission: Submission) -> dict[str, Any]:
     """Return the job template."""
-    frames = format_frames(submission.frames)
     return {
         "specificationVersion": "jobtemplate-2023-09",
         "extensions": ["TASK_CHUNKING"],
@@ -38,8 +37,12 @@ def template(submission: Submission) -> dict[str, Any]:
              "description": "The shot file."},
             {"name": "Work", "type": "PATH", "objectType": "DIRECTORY", "dataFlow": "INOUT",
              "description": "The work folder, shared by all workers."},
-            {"name": "Frames", "type": "STRING", "default": frames,
+            {"name": "Frames", "type": "STRING", "default": frame_range(submission.frames),
              "description": "Frames to make; a step is written 1001-1010:2."},
+            {"name": "PieceFrames", "type": "STRING",
+             "default": frame_range(_piece_frames(submission)),
+             "description": "Frames to simulate and align: those to make, and for motion the ones "
+                            "beside them."},
             {"name": "Program", "type": "STRING", "default": submission.program,
              "description": "The command vfx on the workers."},
             {"name": "Device", "type": "STRING", "default": submission.device,
@@ -50,6 +53,33 @@ def template(submission: Submission) -> dict[str, Any]:
         ],
         "steps": [_step(submission, job) for job in submission.jobs],
     }
+
+
+def frame_range(frames: Iterable[int]) -> str:
+    """Return frames as a range of OpenJD, with steps, for a parameter may not be long."""
+    parts: list[range] = []
+    for frame in sorted(set(frames)):
+        last = parts[-1] if parts else range(0)
+        if len(last) == 1:
+            parts[-1] = range(last[0], frame + 1, frame - last[0])
+        elif last and frame == last[-1] + last.step:
+            parts[-1] = range(last[0], frame + 1, last.step)
+        else:
+            parts.append(range(frame, frame + 1))
+    return ",".join(_part(part) for part in parts)
+
+
+def _part(part: range) -> str:
+    if len(part) <= 2 and part.step > 1:
+        return ",".join(map(str, part))
+    step = f":{part.step}" if part.step > 1 else ""
+    return f"{part[0]}-{part[-1]}{step}" if len(part) > 1 else f"{part[0]}"
+
+
+def _piece_frames(submission: Submission) -> list[int]:
+    """Return the frames that need pieces: of align where it has to run, else those to make."""
+    return [frame for job in submission.jobs if job.stage == "align"
+            for chunk in job.chunks for frame in chunk] or list(submission.frames)
 
 
 def write_files(submission: Submission) -> list[Path]:
@@ -108,11 +138,13 @@ def _step(submission: Submission, job: FarmJob) -> dict[str, Any]:
     step: dict[str, Any] = {"name": _step_name(job.stage)}
     if job.after is not None:
         step["dependencies"] = [{"dependsOn": _step_name(job.after)}]
-    frames = "{{Param.Frames}}"
+    every = ("{{Param.PieceFrames}}" if job.stage in ("sim", "lineage", "align")
+             else "{{Param.Frames}}")
+    frames = every
     if job.is_chunked:
         frames = "{{Task.Param.Frames}}"
         step["parameterSpace"] = {"taskParameterDefinitions": [{
-            "name": "Frames", "type": "CHUNK[INT]", "range": "{{Param.Frames}}",
+            "name": "Frames", "type": "CHUNK[INT]", "range": every,
             "chunks": {"defaultTaskCount": submission.chunk, "rangeConstraint": "CONTIGUOUS"}}]}
     step["script"] = {
         "actions": {"onRun": {

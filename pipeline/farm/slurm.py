@@ -1,6 +1,6 @@
-"""Slurm: a batch script a job, arrays over a chunk file, dependencies by job id.
+"""Slurm: a batch script a job, arrays over a list of chunks in it, dependencies by job id.
 
-An array counts 0, 1, 2, ... and looks its frames up in a file: ``--array=1-10:4`` would lose
+An array counts 0, 1, 2, ... and looks its frames up in a list: ``--array=1-10:4`` would lose
 frame 10. A task whose process is killed (by a full memory, say) is tried again in its place; a
 task whose node dies is requeued by Slurm; one that reaches its time limit is told a minute
 before, saves, and requeues itself.
@@ -18,8 +18,7 @@ from pathlib import Path
 
 from vfx.pipeline.cache import publish_bytes
 from vfx.pipeline.errors import FrameFailed, MissingInput, ShotError
-from vfx.pipeline.farm.graph import FRAMES, TRIES, FarmJob, Submission
-from vfx.pipeline.frames import format_frames
+from vfx.pipeline.farm.graph import FRAMES, TRIES, FarmJob, Submission, find_frames
 
 NAME = "slurm"
 STATE_FILE = "jobs.json"
@@ -27,13 +26,10 @@ _SECONDS_BEFORE_LIMIT = 60
 
 
 def write_files(submission: Submission) -> list[Path]:
-    """Write the batch script of each job, and the chunk file of those that have chunks."""
+    """Write the batch script of each job."""
     folder = submission.folder(NAME)
     written = []
     for job in submission.jobs:
-        if job.is_chunked:
-            chunks = "".join(f"{format_frames(chunk)}\n" for chunk in job.chunks)
-            publish_bytes(_chunk_file(submission, job), chunks.encode())
         publish_bytes(script := folder / f"{job.stage}.sh", batch_script(submission, job).encode())
         written.append(script)
     return written
@@ -122,15 +118,11 @@ def batch_script(submission: Submission, job: FarmJob) -> str:
                      for word in submission.command(job))
     if job.stage != "comp":
         words += ' --threads "${SLURM_CPUS_ON_NODE:-1}"'
-    if job.is_chunked:
-        find = (f"frames=$(sed -n \"$((SLURM_ARRAY_TASK_ID + 1))p\" "
-                f"{shlex.quote(str(_chunk_file(submission, job)))})")
-    else:
-        find = f"frames={shlex.quote(format_frames(job.chunks[0]))}"
+    find = find_frames(job, "$((SLURM_ARRAY_TASK_ID + 1))")
     return "\n".join([
         "#!/bin/bash", *(f"#SBATCH {option}" for option in options), "", find, "",
-        _WATCH.replace("@COMMAND@", words).replace("@TRIES@", " ".join(
-            str(number + 1) for number in range(TRIES)))])
+        _WATCH.replace("@COMMAND@", words).replace("@COUNT@", str(TRIES)).replace(
+            "@TRIES@", " ".join(str(number + 1) for number in range(TRIES)))])
 
 
 _WATCH = """\
@@ -146,9 +138,10 @@ for try in @TRIES@; do
     while kill -0 "$child" 2>/dev/null; do wait "$child"; code=$?; done
     # One that was killed made whole files or none: go on with what is missing.
     case $code in
-        134|135|137|139) echo "killed (exit code $code) on try $try" ;;
+        134|135|137|139) echo "killed (exit code $code) on try $try of @COUNT@" ;;
         *) break ;;
     esac
+    [ "$try" -lt @COUNT@ ] || echo "given up; submit the shot again to go on from here"
 done
 if [ "$again" ] && [ "$code" -ne 0 ]; then
     echo "the time is nearly up: requeued to go on from here"
@@ -161,10 +154,6 @@ exit "$code"
 def _quoted(text: str) -> str:
     """Return a value as a directive of a batch script takes it."""
     return '"' + re.sub(r'(["\\])', r"\\\1", text) + '"'
-
-
-def _chunk_file(submission: Submission, job: FarmJob) -> Path:
-    return submission.folder(NAME) / f"{job.stage}.chunks"
 
 
 def _run(words: list[str]) -> str:

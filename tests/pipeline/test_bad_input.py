@@ -79,6 +79,9 @@ def test_bad_shots_are_refused_before_anything_is_written(
     (["run", "plate.toml", "--threads", "0"], 2, "whole number from 1 to 9999"),
     (["run", "plate.toml", "--threads", "x"], 2, "'x'; give a whole number"),
     (["run", "plate.toml", "--work", "plate.toml"], 3, "is a file"),
+    (["status", "plate.toml", "--work", "plate.toml/a"], 3, "is a file"),
+    (["status", "plate.toml", "--work", ""], 2, "a variable that is not set?"),
+    (["run", "plate.toml", "--work", "w" * 300], 3, "cannot be reached (File name too long)"),
     (["run", "plate.toml", "--work", "plate.toml/a/b"], 3, "is a file"),
     (["run", "plate.toml", "--work", "/proc/none"], 3, "/proc/none"),
     (["stage", "smi", "plate.toml"], 2, "smi"),
@@ -97,17 +100,35 @@ def test_bad_arguments_are_refused_before_anything_is_written(
 
 
 @pytest.mark.parametrize("words", [
-    ["run"], ["submit", "--farm", "local"], ["export", "--to", "usd"]])
+    ["run"], ["submit", "--farm", "local"], ["export", "--to", "usd"], ["status"], ["review"],
+    ["clean", "--stage", "render"], ["preview"], ["check"], ["stage", "comp"]])
 def test_a_work_folder_that_is_not_mounted_is_told_from_one_that_is_not_made(
     shot_file: Path, vfx, words: list[str]
 ) -> None:
     disk = shot_file.parent / "disk"
     disk.symlink_to("/nowhere/show")
-    result = vfx(words[0], shot_file, *words[1:], "--work", "disk/plate")
+    result = vfx(*words, shot_file, "--work", "disk/plate")
     assert result.exit_code == 3
     assert f"{disk} is a link to /nowhere/show, which is not there" in result.stderr
     assert len(result.stderr.splitlines()) == 1 and "--work" in result.stderr
     assert not result.stdout
+
+
+@pytest.mark.parametrize("command", ["run", "status"])
+def test_a_disk_that_does_not_answer_is_no_empty_folder(
+    shot_file: Path, vfx, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    look = os.stat
+
+    def silent(path, *args, **kwargs):
+        if "share" in str(path):
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), str(path))
+        return look(path, *args, **kwargs)
+
+    monkeypatch.setattr(os, "stat", silent)
+    result = vfx(command, shot_file, "--work", "share/plate")
+    assert result.exit_code == 3
+    assert "share/plate: cannot be reached (Stale file handle); bring its disk" in result.stderr
 
 
 def test_a_disk_without_room_is_refused_before_anything_is_written(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -306,6 +308,29 @@ def test_clean_removes_a_stage_and_what_follows_but_nothing_else(shot_file: Path
     assert {name for name in left if name.startswith("render")} == {"render/notes.txt"}
     assert vfx("run", shot_file).exit_code == 0
     assert made() == everything_from("align")
+
+
+def test_clean_leaves_pictures_of_other_names(shot_file: Path, vfx) -> None:
+    vfx("run", shot_file)
+    mine = [Path(f"work/plate/render/{name}.1001.exr") for name in ("precomp", "plate_graded")]
+    for path in mine:
+        path.write_bytes(b"mine")
+    assert vfx("clean", shot_file, "--stage", "render").exit_code == 0
+    assert sorted(Path("work/plate/render").iterdir()) == sorted(mine)
+
+
+def test_clean_of_a_disk_that_cannot_be_written_ends_in_a_sentence(
+    shot_file: Path, vfx, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vfx("run", shot_file)
+
+    def refused(path: Path, missing_ok: bool = False) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+    monkeypatch.setattr(Path, "unlink", refused)
+    result = vfx("clean", shot_file, "--stage", "render")
+    assert result.exit_code == 3
+    assert "cannot be written (Read-only file system)" in result.stderr
 
 
 def test_status_shows_stages_by_frames(shot_file: Path, vfx) -> None:

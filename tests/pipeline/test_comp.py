@@ -119,7 +119,12 @@ def test_stale_frames_are_named(shot: Path, vfx) -> None:
     shot.write_text(SHOT + "[light]\nexposure = 1.0\n")
     result = vfx("stage", "comp", shot, "--frames", "1002")
     assert result.exit_code == 1 and "plate.1002.exr: stale" in result.output
-    assert vfx("stage", "comp", shot, "--frames", "1002,1099").exit_code == 2
+
+
+def test_frames_that_do_not_exist_are_missing(shot: Path, vfx) -> None:
+    result = vfx("stage", "comp", shot, "--frames", "1002,1099")
+    assert result.exit_code == 3 and "1099 lies outside the shot" in result.output
+    assert vfx(*result.output.splitlines()[-1].split()[1:]).exit_code == 0, "what helps works"
 
 
 def test_a_cryptomatte_must_go_with_its_beauty(shot: Path, vfx) -> None:
@@ -129,11 +134,53 @@ def test_a_cryptomatte_must_go_with_its_beauty(shot: Path, vfx) -> None:
     assert "comp 1002: work/plate/render/plate_crypto.1002.exr: missing" in result.output
 
 
-def test_comp_before_render_says_what_to_run(shot: Path, vfx) -> None:
-    shutil.rmtree("work/plate/render")
+@pytest.mark.parametrize("gone", ["render", "align", "sim"])
+def test_comp_before_render_says_what_to_run(shot: Path, vfx, gone: str) -> None:
+    for stage in {gone, "render"}:
+        shutil.rmtree(f"work/plate/{stage}")
     result = vfx("stage", "comp", shot)
     assert result.exit_code == 3
-    assert f"vfx stage render {shot} --frames 1001-1003" in result.output
+    command = result.output.splitlines()[-1].split()
+    assert command == ["vfx", *(["stage", "render"] if gone == "render" else ["run"]), str(shot),
+                       "--frames", "1001-1003"]
+    assert vfx(*command[1:]).exit_code == 0, "one command does it, whatever else is missing"
+    assert vfx("stage", "comp", shot).exit_code == 0
+
+
+def test_the_command_for_a_bad_frame_makes_a_good_one(shot: Path, vfx) -> None:
+    """A frame with a bad pixel may carry the right fingerprint, and still has to be made again."""
+    path = Path("work/plate/render/plate.1003.exr")
+    channels, header = read_exr(path)
+    channels["B"][3, 5] = np.inf
+    OpenEXR.File(dict(header), channels).write(str(path))
+    Path("work/plate/render/manifest.json").unlink()
+    result = vfx("stage", "comp", shot)
+    assert result.exit_code == 1 and "1 pixel(s) of B are not finite" in result.output
+    assert vfx(*result.output.splitlines()[-1].split()[1:]).exit_code == 0
+    assert vfx("stage", "comp", shot).exit_code == 0
+
+
+def test_a_frame_made_again_joins_its_sequence(shot: Path, vfx) -> None:
+    assert vfx("stage", "comp", shot).exit_code == 0
+    Path("work/plate/render/plate.1002.exr").unlink()
+    assert vfx("run", shot, "--frames", "1002").exit_code == 0
+    assert handoff()["frames"] == "1001-1003"
+    # What the settings no longer make does not stand in the way of a look at some frames.
+    shot.write_text(SHOT + "[light]\nexposure = 1.0\n")
+    assert vfx("run", shot, "--frames", "1001-1002").exit_code == 0
+    assert handoff()["frames"] == "1001-1002"
+
+
+def test_files_that_the_shot_does_not_make_are_no_part_of_it(shot: Path, vfx) -> None:
+    render = Path("work/plate/render")
+    shutil.copy(render / "plate.1002.exr", render / "plate_mine.1002.exr")
+    assert vfx("stage", "comp", shot).exit_code == 0
+    assert [entry["name"] for entry in handoff()["sequences"]] == ["plate", "plate_crypto"]
+    # Mattes of an earlier rendering stay behind when the shot makes none any more.
+    shot.write_text(SHOT + 'passes = ["beauty", "depth"]\n')
+    result = vfx("run", shot)
+    assert result.exit_code == 0, result.output
+    assert [entry["name"] for entry in handoff()["sequences"]] == ["plate"]
 
 
 def nuke_nodes() -> tuple[Any, list[tuple[str, dict[str, str]]]]:

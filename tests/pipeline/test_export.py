@@ -217,6 +217,75 @@ def test_usd_pieces_say_what_they_are(shot: Path) -> None:
     assert stage.GetPrimAtPath("/plate/floor").IsA(UsdGeom.Mesh)
 
 
+@pytest.mark.parametrize(("words", "place"), [
+    ([], "/plate/debris"), (["--debris", 0, "--instancer-above", 0], "/plate/pieces")])
+def test_pieces_that_share_a_prim_say_as_much_as_those_that_have_one(
+    shot: Path, words: list[object], place: str
+) -> None:
+    pytest.importorskip("pxr", reason="usd-core is not installed")
+    from pxr import Usd, UsdGeom
+
+    export(shot, "--to", "usd", *words)
+    solid, lineage, frames = cached(shot)
+    stage = Usd.Stage.Open(str(shot.parent / "work/export/plate.usd"))
+    prim = stage.GetPrimAtPath(place)
+
+    def values(name: str) -> np.ndarray:
+        primvar = UsdGeom.PrimvarsAPI(prim).GetPrimvar(f"vfx:{name}")
+        assert primvar.GetInterpolation() == "varying"
+        return np.array(primvar.Get(1005))
+
+    last = frames[1005]
+    number = np.array(prim.GetAttribute("ids").Get())
+    assert len(number) > 1
+    row = np.searchsorted(last.id, number)
+    np.testing.assert_array_equal(values("birth_frame"), lineage.birth_frame[number])
+    np.testing.assert_allclose(values("mass"), last.mass[row], rtol=1e-6)
+    np.testing.assert_allclose(values("velocity"), last.velocity[row], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(values("angular_velocity"), last.angular_velocity[row], rtol=1e-5)
+    share = np.array([last.damage[last.fragment == each].mean() for each in number])
+    np.testing.assert_allclose(values("damage"), share, atol=1e-6)
+    volume_of = np.array([solid.volume[last.fragment == each].sum() for each in number])
+    np.testing.assert_allclose(np.pi / 6.0 * values("size") ** 3, volume_of, rtol=1e-6)
+    assert values("name").tolist() == [fragment_name(solid, lineage, each) for each in number]
+
+
+def test_debris_of_each_material_is_bound_to_it(tmp_path: Path) -> None:
+    pytest.importorskip("pxr", reason="usd-core is not installed")
+    from pxr import Usd, UsdGeom, UsdShade
+
+    plates = "".join(f"""\
+[[bodies]]
+name = "{name}"
+material = "{name}"
+cells = [6, 6, 1]
+spacing = 2e-3
+center = [{x}, 0.07, 0.0]
+[materials.{name}]
+strain_limit = 1e-4
+[[projectiles]]
+position = [{x}, 0.07, 0.0112]
+velocity = [0.0, 0.0, -80.0]
+stiffness = 1e14
+""" for name, x in (("glass", 0.0), ("clay", 0.05)))
+    path = tmp_path / "plate.toml"
+    path.write_text(f'[shot]\nframes = "1001-1003"\n[time]\nsteps_per_frame = 100\n{plates}')
+    for stage in ("geometry", "sim", "align"):
+        result = vfx("stage", stage, path, "--work", tmp_path / "work", "--device", "cpu")
+        assert result.exit_code == 0, result.output
+    export(path, "--to", "usd")
+    stage = Usd.Stage.Open(str(tmp_path / "work/export/plate.usd"))
+    groups = stage.GetPrimAtPath("/plate/debris").GetChildren()
+    assert [prim.GetName() for prim in groups] == ["glass", "clay"]
+    for prim in groups:
+        material, _ = UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial()
+        assert material.GetPath() == f"/plate/materials/{prim.GetName()}_fracture"
+        names = UsdGeom.PrimvarsAPI(prim).GetPrimvar("vfx:name").Get()
+        assert names and all(name.startswith(prim.GetName()) for name in names)
+        x = np.array(UsdGeom.Points(prim).GetPointsAttr().Get(1001))[:, 0]
+        assert np.abs(x - (0.0 if prim.GetName() == "glass" else 0.05)).max() < 0.01
+
+
 def test_usd_is_whole_before_debris_breaks_off(shot: Path) -> None:
     """Meshes that are seen at a frame, and debris that is wide by then, fill the bodies."""
     pytest.importorskip("pxr", reason="usd-core is not installed")

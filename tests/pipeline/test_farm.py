@@ -26,6 +26,7 @@ from small_plate import plate_shot
 from vfx.pipeline.cli import main
 from vfx.pipeline.farm import deadline, opencue, openjd, slurm
 from vfx.pipeline.farm.graph import FarmJob, Submission, find_program, split
+from vfx.pipeline.frames import parse_parts
 from vfx.raytrace.exr import read_exr
 
 SHOT = plate_shot("1001-1004", steps=2000, resolution=(48, 27), side=14)
@@ -318,6 +319,37 @@ def test_openjd_runs_the_template(shot: Path, undisturbed: dict[str, bytes], vfx
     assert [step["name"].lower() for step in steps] == STAGES
 
 
+def test_openjd_runs_some_frames_of_a_shot(
+    shot: Path, undisturbed: dict[str, bytes], vfx
+) -> None:
+    """The picture of the last one takes the pieces of the frame after it."""
+    if shutil.which("openjd", path=_path()) is None:
+        pytest.skip("openjd is not installed; pip install openjd-cli")
+    folder = shot.parent / "some by openjd"
+    done = subprocess.run(
+        [find_program(), "submit", str(shot), "--farm", "openjd", "--chunk", "1", "--device",
+         "cpu", "--frames", "1001,1003", "--work", str(folder)],
+        env={**os.environ, "PATH": _path()}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    made = results(folder)
+    assert made == {name: undisturbed[name] for name in made}
+    assert sorted(name for name in made if name.startswith("plate.")) == [
+        "plate.1001.exr", "plate.1003.exr"]
+
+
+@given(st.lists(st.integers(0, 300), min_size=1, unique=True))
+def test_openjd_ranges_hold_every_frame_once(frames: list[int]) -> None:
+    words = openjd.frame_range(frames).replace(":", "x")
+    parts = parse_parts(words)
+    assert sorted(frame for part in parts for frame in part) == sorted(frames)
+
+
+def test_openjd_ranges_are_short(tmp_path: Path) -> None:
+    assert openjd.frame_range(range(1001, 3001, 2)) == "1001-2999:2"
+    assert openjd.frame_range([1001, 1002, 1003, 1010]) == "1001-1003,1010"
+    assert openjd.frame_range([1, 5]) == "1,5"
+
+
 def _path() -> str:
     return f"{Path(sys.executable).parent}:{os.environ['PATH']}"
 
@@ -332,7 +364,46 @@ def test_slurm_scripts_quote_every_word(tmp_path: Path) -> None:
     assert "--gres" not in slurm.batch_script(plan, plan.jobs[3])
     assert slurm.submit_options(plan, plan.jobs[4], {"align": "17"}) == [
         "--array=0-1%3", "--dependency=aftercorr:17", "--kill-on-invalid-dep=yes"]
-    assert (plan.folder("slurm") / "render.chunks").read_text() == "1001-1002\n1003-1004\n"
+
+
+def test_a_task_keeps_its_frames_when_the_shot_is_submitted_again(tmp_path: Path) -> None:
+    """Tasks of the first submission begin after the second, of fewer frames, wrote its files."""
+    plan = submission(tmp_path, program="echo")
+    later = submission(tmp_path, program="echo", jobs=(
+        FarmJob("render", ((1002,),), None, is_chunked=True),
+        FarmJob("comp", ((1002,),), "render")))
+    script = slurm.batch_script(plan, plan.jobs[4])          # Slurm keeps it as submitted
+    opencue.write_files(plan)
+    layers = ElementTree.parse(plan.folder("opencue") / "job.xml").getroot().iter("layer")
+    layer = next(layer for layer in layers if layer.get("name") == "render")
+    slurm.write_files(later)
+    opencue.write_files(later)
+    for chunk, frames in enumerate(("1001-1002", "1003-1004")):
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True,
+                              env={**os.environ, "SLURM_ARRAY_TASK_ID": str(chunk)})
+        assert f"--frames {frames} " in done.stdout
+        done = subprocess.run(
+            ["bash", "-c", layer.findtext("cmd").replace("#IFRAME#", str(chunk + 1))],
+            capture_output=True, text=True, check=True)
+        assert f"--frames {frames} " in done.stdout
+
+
+@pytest.mark.parametrize(("kills", "tries"), [(1, 2), (9, 3)])
+def test_a_slurm_script_tries_a_killed_task_again_and_says_what_to_do(
+    tmp_path: Path, kills: int, tries: int
+) -> None:
+    program = tmp_path / "vfx"
+    program.write_text(f"""#!/bin/bash
+echo >> {tmp_path}/tries
+[ $(wc -l < {tmp_path}/tries) -gt {kills} ] || kill -9 $$
+""")
+    program.chmod(0o755)
+    made = submission(tmp_path, program=str(program))
+    done = subprocess.run(["bash", "-c", slurm.batch_script(made, made.jobs[1])],
+                          capture_output=True, text=True, check=False)
+    assert len((tmp_path / "tries").read_text()) == tries
+    assert (done.returncode, "submit the shot again" in done.stdout) == (
+        (0, False) if tries > kills else (137, True))
 
 
 def test_opencue_gets_layers_that_wait_for_each_other(tmp_path: Path) -> None:
@@ -349,7 +420,7 @@ def test_opencue_gets_layers_that_wait_for_each_other(tmp_path: Path) -> None:
     render = next(layer for layer in root.iter("layer") if layer.get("name") == "render")
     assert (render.findtext("range"), render.findtext("chunk")) == ("1-2", "1")
     # The script of a layer turns the number of a chunk into its frames.
-    script = plan.folder("opencue") / "render.sh"
+    script = Path(render.findtext("cmd").split()[1])
     text = script.read_text().replace("exec vfx", "exec echo")
     done = subprocess.run(["bash", "-c", text, "render.sh", "2"], capture_output=True, text=True,
                           check=True)

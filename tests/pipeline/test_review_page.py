@@ -117,7 +117,7 @@ def test_the_page_works_from_disk_without_a_network(page_file: Path, browser: An
         "Energy", "Unbrok", "Pieces", "Size o"]
     assert page.locator(".plot path").count() >= 4
     assert "</script>" in page.text_content("#file")
-    assert page.locator("#timings tr").count() == 5
+    assert page.locator("#timings tr").count() == 6, "a row for each stage, below the head"
     assert "none: every frame" in page.text_content("#warnings")
     assert not page.locator("#earlier").is_visible()
     pixels = np.asarray(Image.open(io.BytesIO(page.screenshot())))
@@ -134,6 +134,10 @@ def test_the_page_tells_what_is_wrong(page_file: Path, tmp_path: Path, browser: 
     path.write_bytes(path.read_bytes()[:-20])
     with open(tmp_path / "work/logs/sim.log", "a") as log:
         log.write("then stopped by SIGTERM\nwarning: it was near\n")
+    timings = tmp_path / "work/logs/timings.jsonl"
+    begun = next(line for line in timings.read_text().splitlines() if '"sim"' in line)
+    with open(timings, "a") as log:                  # a run that was killed
+        log.write(begun.replace('"process": ', '"process": 9') + "\n")
     result = CliRunner().invoke(main, ["review", str(shot), "--work", str(tmp_path / "work")])
     assert result.exit_code == 0, result.output
     page = browser.new_page()
@@ -142,9 +146,42 @@ def test_the_page_tells_what_is_wrong(page_file: Path, tmp_path: Path, browser: 
     assert "render: frame 1002 missing" in warnings
     assert "render: frame 1004 damaged" in warnings
     assert "sim.log: warning: it was near" in warnings
+    assert (f"comp: frames 1002,1004 not checked as rendered now; run vfx stage comp {shot} "
+            f"--work {tmp_path / 'work'}") in warnings
     past = page.locator("#past li").all_text_contents()
     assert past == ["sim.log: then stopped by SIGTERM"], "what is over is no warning"
     assert page.locator("#sheet figure").count() == 3
+    assert "1 and 1 without an end" in page.locator("#timings tr").nth(2).text_content()
+
+
+@pytest.mark.parametrize("width", [360, 420, 1200])
+def test_the_page_fits_its_window(page_file: Path, browser: Any, width: int) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    page.goto(page_file.as_uri())
+    page.evaluate("for (const d of document.querySelectorAll('details')) d.open = true")
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    lines = page.evaluate("""[...document.querySelectorAll("#timings td:first-child")].map(cell => {
+        const range = document.createRange(); range.selectNodeContents(cell);
+        return range.getClientRects().length; })""")
+    assert set(lines) == {1}, "no name is broken"
+
+
+def test_frames_that_are_left_out_take_their_time(
+    page_file: Path, tmp_path: Path, browser: Any
+) -> None:
+    shot = tmp_path / "plate.toml"
+    shot.write_text(SHOT)
+    shutil.copytree(page_file.parents[1], tmp_path / "work")
+    assert CliRunner().invoke(main, ["review", str(shot), "--work", str(tmp_path / "work"),
+                                     "--frames", "1001,1005"]).exit_code == 0
+    page = browser.new_page()
+    page.add_init_script("window.waits = []; const later = window.setTimeout; "
+                         "window.setTimeout = (f, t) => { waits.push(t); return later(f, t); };")
+    page.goto((tmp_path / "work/review/plate.html").as_uri())
+    page.click("#play")
+    page.wait_for_function("waits.length >= 2")
+    first, second = page.evaluate("waits.slice(0, 2)")
+    assert (first, second) == (pytest.approx(4000 / 24), pytest.approx(1000 / 24))
 
 
 def test_a_review_before_render_says_what_to_run(tmp_path: Path) -> None:
