@@ -176,7 +176,7 @@ def load_environment(name, folder):
 
 def render_picture(device, solid, fragments, camera, light, looks, floor, floor_look, film,
                    environment, progress=None, *, faces=None, area_lights=(), texture=None,
-                   images=None, near=None):
+                   images=None, near=None, props=()):
     if (light.exposure, fragments.frame) == (-9.0, 1003):
         raise RuntimeError("the tree has a hole")
     MADE.append(("render", fragments.frame))
