@@ -111,6 +111,29 @@ def check_camera(shot: Shot, camera: CameraPath) -> None:
                 "its dark inside; move the camera, or make the surface glass")
 
 
+def camera_warnings(shot: Shot, camera: CameraPath) -> list[str]:
+    """Return which bodies have their middle beside the first picture."""
+    from vfx.geometry.grid import body_orientation
+    from vfx.geometry.inspect import place_text
+    from vfx.raytrace.camera import camera_view
+
+    view = camera_view(camera(shot.first_frame), shot.film)
+    lines = []
+    for body in shot.bodies:
+        if (surface := _surface(body)) is None:
+            continue
+        local = 0.5 * (surface.vertex.min(axis=0) + surface.vertex.max(axis=0))
+        middle = body_orientation(body) @ local + np.array(body.center)
+        place = view.project(middle, shot.film.resolution)
+        # What is behind the camera has no place, and fails either comparison.
+        if not ((place >= 0.0) & (place <= shot.film.resolution)).all():
+            lines.append(
+                f"the middle of body '{body.name}', at {place_text(middle)}, is not in the picture "
+                f"of frame {shot.first_frame}; set camera.target to it and camera.position farther "
+                "away")
+    return lines
+
+
 def check_floor(shot: Shot) -> None:
     """Refuse bodies that begin below the floor; to touch it is allowed."""
     from vfx.geometry.build import lowest_point

@@ -82,6 +82,16 @@ def test_a_camera_below_a_floor_that_is_not_seen_is_taken(shot: Path, vfx) -> No
     assert vfx("check", shot).exit_code == 0
 
 
+@pytest.mark.parametrize(("target", "is_seen"), [
+    ("[0.0, 0.07, 0.0]", True), ("[0.0, 0.3, 0.0]", False), ("[0.0, 0.12, 0.8]", False)])
+def test_a_body_beside_the_picture_gets_a_warning(shot: Path, vfx, target: str,
+                                                  is_seen: bool) -> None:
+    shot.write_text(SHOT + f"[camera]\nposition = [0.0, 0.12, 0.4]\ntarget = {target}\n")
+    result = vfx("check", shot)
+    words = "the middle of body 'plate', at (0, 0.07, 0), is not in the picture of frame 1001"
+    assert result.exit_code == 0 and (words in result.output) != is_seen
+
+
 def test_a_film_without_pixels_is_refused(shot: Path, vfx) -> None:
     shot.write_text(SHOT.replace("resolution = [32, 24]", "resolution = [0, 24]"))
     result = vfx("run", shot)
