@@ -1,11 +1,11 @@
-"""``vfx export --to usd``: pieces, debris, balls, floor and camera of a shot as one USD stage.
+"""``vfx export --to usd``: pieces, debris, balls, colliders, floor and camera as one USD stage.
 
     /<shot>/pieces/<body>_<id>      a Mesh a piece, moved by translate and orient; or
     /<shot>/pieces                  a PointInstancer whose prototypes are the pieces, if many
     /<shot>/debris                  Points: pieces too small for a mesh, wide from birth on; or
     /<shot>/debris/<material>       Points a material, if there are several
     /<shot>/unbroken/...            the same before they break off, hidden from then on
-    /<shot>/materials, /balls, /floor, /camera
+    /<shot>/materials, /balls, /colliders, /floor, /camera
 
 Points of a mesh are relative to the piece's centre of mass at rest, which so is its pivot.
 Times are frame numbers; lengths are metres, y is up. ``primvars:vfx:...`` say what secondary
@@ -25,6 +25,7 @@ from scipy.spatial.transform import Rotation
 
 from vfx.geometry.handoff import Array
 from vfx.pipeline.cache import publish
+from vfx.pipeline.colliders import collider_props
 from vfx.pipeline.errors import MissingInput
 from vfx.pipeline.pieces import Motion, Piece, PieceReader, piece_meshes
 from vfx.raytrace.materials import material_look
@@ -147,6 +148,7 @@ class _Writer:
             for number, host in enumerate(hosts):
                 self._write_host(host, motion, n + m + number)
         self._write_balls()
+        self._write_colliders()
         self._write_floor()
         self._write_camera()
         self._stage.GetRootLayer().Save()
@@ -408,6 +410,33 @@ class _Writer:
             for frame in frames:
                 translate.Set(Gf.Vec3d(*map(float, frame.projectile_position[number])),
                               frame.frame)
+
+    def _write_colliders(self) -> None:
+        from pxr import Gf, Usd, UsdGeom, UsdShade
+
+        for prop in collider_props(self._shot):
+            self._define_scope("colliders")
+            path = self._root.AppendPath(f"colliders/{prop.name}")
+            if prop.radius > 0.0:
+                shape = UsdGeom.Sphere.Define(self._stage, path)
+                shape.CreateRadiusAttr(prop.radius)
+                shape.CreateExtentAttr([Gf.Vec3f(-prop.radius), Gf.Vec3f(prop.radius)])
+            else:
+                shape = UsdGeom.Cube.Define(self._stage, path)
+                shape.CreateSizeAttr(1.0)
+                shape.CreateExtentAttr([Gf.Vec3f(-0.5), Gf.Vec3f(0.5)])
+            translate = shape.AddTranslateOp(UsdGeom.XformOp.PrecisionDouble)
+            moves = len(prop.key) > 1
+            for frame in self._reader.frames if moves else self._reader.frames[:1]:
+                place = prop.place(self._reader.fragments(frame).time)
+                translate.Set(Gf.Vec3d(*map(float, place)),
+                              frame if moves else Usd.TimeCode.Default())
+            if prop.rotation is not None:
+                x, y, z, w = map(float, Rotation.from_matrix(prop.rotation).as_quat())
+                shape.AddOrientOp(UsdGeom.XformOp.PrecisionDouble).Set(Gf.Quatd(w, x, y, z))
+                shape.AddScaleOp(UsdGeom.XformOp.PrecisionDouble).Set(Gf.Vec3d(*prop.size))
+            self._define_material(prop.name, prop.finish)
+            UsdShade.MaterialBindingAPI.Apply(shape.GetPrim()).Bind(self._material(prop.name))
 
     def _write_floor(self) -> None:
         from pxr import Gf, UsdGeom, UsdShade

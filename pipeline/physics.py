@@ -88,12 +88,18 @@ def _surface(body: Body) -> Surface | None:
 
 
 def check_camera(shot: Shot, camera: CameraPath) -> None:
-    """Refuse a camera that begins inside of something opaque; pieces may hit it later."""
+    """Refuse a camera that begins where it sees nothing: in something opaque or below the floor."""
     from vfx.geometry.grid import body_orientation
     from vfx.geometry.sources import encloses
     from vfx.raytrace.materials import material_look
 
     position = camera(shot.first_frame).position
+    found = (f"{shot.path}: camera.position: found {[round(x, 6) for x in position]} at frame "
+             f"{shot.first_frame}")
+    if shot.floor.enabled and shot.floor_look.visible and position[1] < shot.floor.height:
+        raise ShotError(
+            f"{found}, which is below the floor at {shot.floor.height:g} m, behind which nothing "
+            "would be seen; raise the camera, or set floor_look.visible = false")
     for body in shot.bodies:
         if material_look(shot.looks[body.material]).surface.kind == "glass":
             continue
@@ -101,9 +107,31 @@ def check_camera(shot: Shot, camera: CameraPath) -> None:
         local = body_orientation(body).T @ np.subtract(position, body.center)
         if surface is not None and encloses(surface, local):
             raise ShotError(
-                f"{shot.path}: camera.position: found {[round(x, 6) for x in position]} at frame "
-                f"{shot.first_frame}, which is inside body '{body.name}', of which nothing would "
-                "be seen but its dark inside; move the camera, or make the surface glass")
+                f"{found}, which is inside body '{body.name}', of which nothing would be seen but "
+                "its dark inside; move the camera, or make the surface glass")
+
+
+def camera_warnings(shot: Shot, camera: CameraPath) -> list[str]:
+    """Return which bodies have their middle beside the first picture."""
+    from vfx.geometry.grid import body_orientation
+    from vfx.geometry.inspect import place_text
+    from vfx.raytrace.camera import camera_view
+
+    view = camera_view(camera(shot.first_frame), shot.film)
+    lines = []
+    for body in shot.bodies:
+        if (surface := _surface(body)) is None:
+            continue
+        local = 0.5 * (surface.vertex.min(axis=0) + surface.vertex.max(axis=0))
+        middle = body_orientation(body) @ local + np.array(body.center)
+        place = view.project(middle, shot.film.resolution)
+        # What is behind the camera has no place, and fails either comparison.
+        if not ((place >= 0.0) & (place <= shot.film.resolution)).all():
+            lines.append(
+                f"the middle of body '{body.name}', at {place_text(middle)}, is not in the picture "
+                f"of frame {shot.first_frame}; set camera.target to it and camera.position farther "
+                "away")
+    return lines
 
 
 def check_floor(shot: Shot) -> None:
@@ -213,7 +241,15 @@ def check_film(shot: Shot, available: int) -> None:
     width, height = _rendered_size(shot)
     needed = width * height * _RENDER_BYTES
     if needed > available:
-        raise MissingInput(f"{shot.path}: render.resolution: found {width} x {height}, which needs "
+        film = shot.film
+        key, found = "resolution", f"{width} x {height}"
+        if film.crop:
+            key, found = "crop", f"{list(film.crop)}"
+        elif film.overscan:
+            key = "overscan" if 2 * film.overscan > max(film.resolution) else key
+            found = (f"{film.resolution[0]} x {film.resolution[1]} with an overscan of "
+                     f"{film.overscan}, together {width} x {height}")
+        raise MissingInput(f"{shot.path}: render.{key}: found {found}, which needs "
                            f"{as_size(needed)} of memory, but {as_size(available)} is "
                            "available; lower it")
 

@@ -13,6 +13,7 @@ from vfx.pipeline.errors import MissingInput, PipelineError
 from vfx.pipeline.frames import format_frames, frames_text
 from vfx.pipeline.manifest import State
 from vfx.pipeline.physics import (
+    camera_warnings,
     check_camera,
     check_film,
     check_floor,
@@ -157,6 +158,7 @@ def check_report(work: Work) -> tuple[list[str], list[PipelineError]]:
         lines.append(f"controls    {controls}")
     if not problems:
         lines += [f"{WARNING}     {line}" for line in start_warnings(shot)]
+        lines += [f"{WARNING}     {line}" for line in _camera_warnings(work)]
     needed = sum(disk_needs(shot, stage.name, len(shot.frames)) for stage in STAGES)
     missing = {stage: sum(state is not State.DONE for state in work.states(
         stage, shot.frames).values()) for stage in STAGES}
@@ -218,6 +220,13 @@ def _duration_lines(shot: Shot, plan: Plan) -> list[str]:
         f"            ({estimate.steps_per_second:.3g} steps/s, from a small block stepped just "
         f"now on {estimate.device})",
     ]
+
+
+def _camera_warnings(work: Work) -> list[str]:
+    try:
+        return camera_warnings(work.shot, work.camera())
+    except PipelineError:
+        return []      # said with what else is wrong
 
 
 def _controls_text(shot: Shot) -> str:

@@ -25,6 +25,7 @@ from vfx.pipeline.errors import MissingInput, ShotError
 from vfx.pipeline.frames import parse_span
 from vfx.pipeline.validate import Complaints, nearest, read_section, shown
 from vfx.raytrace.materials import finish_tables
+from vfx.raytrace.props import COLLIDER_LOOK
 from vfx.raytrace.settings import (
     AreaLight,
     Camera,
@@ -88,6 +89,7 @@ class Shot:
     floor: Floor
     projectiles: tuple[Projectile, ...]
     colliders: tuple[Collider, ...]
+    collider_looks: tuple[Finish, ...]     # one each
     regions: tuple[Region, ...]
     weakening: tuple[Weakening, ...]
     cracks: tuple[Crack, ...]
@@ -147,7 +149,9 @@ def load_shot(path: Path) -> Shot:
     sections["sim"], auto_timestep = _take_auto_timestep(sections["sim"], complaints)
     read: dict[str, Any] = {name: read_section(cls, sections[name], name, complaints)
                             for name, cls in SECTIONS.items()}
-    lists = {name: _read_list(cls, document.get(name, []), name, complaints)
+    given = {name: document.get(name, []) for name in LISTS}
+    given["colliders"], collider_looks = _take_collider_looks(given["colliders"], complaints)
+    lists = {name: _read_list(cls, given[name], name, complaints)
              for name, cls in LISTS.items()}
     materials, looks = _read_materials(document.get("materials", {}), complaints)
     name, first, last = _read_span(read["shot"], sections["shot"], path, complaints)
@@ -165,8 +169,9 @@ def load_shot(path: Path) -> Shot:
         path=path, name=name, first_frame=first, last_frame=last, fps=time.fps,
         steps_per_frame=time.steps_per_frame, solver=read["sim"], floor=read["floor"],
         projectiles=lists["projectiles"], colliders=lists["colliders"],
-        regions=lists["regions"], weakening=lists["weakening"], cracks=lists["cracks"],
-        align=read["align"], materials=materials, looks=looks, bodies=lists["bodies"],
+        collider_looks=collider_looks, regions=lists["regions"], weakening=lists["weakening"],
+        cracks=lists["cracks"], align=read["align"], materials=materials, looks=looks,
+        bodies=lists["bodies"],
         camera=read["camera"], camera_keys=lists["camera_keys"], light=read["light"],
         area_lights=lists["area_lights"],
         floor_look=read["floor_look"], film=read["render"])
@@ -307,6 +312,33 @@ def _read_look(
                        f"found {look.surface.texture!r}, but glass has no albedo to be coloured; "
                        "remove it, or take another kind")
     return look
+
+
+def _take_collider_looks(
+    tables: Any, complaints: Complaints
+) -> tuple[Any, tuple[Finish, ...]]:
+    """Return the tables of colliders without their looks, and the looks."""
+    if not isinstance(tables, list):
+        return tables, ()
+    looks = []
+    for i, table in enumerate(tables):
+        values = table.get("surface", {}) if isinstance(table, dict) else {}
+        where = f"colliders[{i + 1}].surface"
+        # First what the file says, then what presets add to it.
+        if read_section(Finish, values, where, complaints) is None:
+            continue
+        base = {} if values.get("preset") else COLLIDER_LOOK
+        whole, _ = finish_tables({**base, **values}, {})
+        looks.append(read_section(Finish, whole, where, complaints) or Finish())
+        if looks[-1].kind == "glass":
+            complaints.add(where, "is of glass, but only bodies can be; take another preset or "
+                                  "kind, or visible = false")
+        if looks[-1].texture:
+            complaints.add(f"{where}.texture", f"found {looks[-1].texture!r}, but colliders have "
+                                               "no uv; give an albedo")
+    stripped = [{key: value for key, value in table.items() if key != "surface"}
+                if isinstance(table, dict) else table for table in tables]
+    return stripped, tuple(looks)
 
 
 def _read_span(

@@ -42,7 +42,7 @@ _PASSES = {
     "specular": "light that the first surface reflects",
     "refraction": "light through glass",
     "shadow": "share of the light that does not arrive",
-    "fragment": "number of the piece, -1 for floor, balls and nothing",
+    "fragment": "number of the piece, -1 for all else",
     "forward": "motion to the next frame [pixels]",
     "damage": "broken share of the bonds, 0 to 1",
     "mask": "coverage by the old surface, and by broken faces",

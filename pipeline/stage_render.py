@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vfx.pipeline.cache import publish
+from vfx.pipeline.colliders import collider_props
 from vfx.pipeline.errors import DamagedFile, PipelineError, ShotError
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def _render(
         job.device, solid, _fragments(job, frame), path, shot.light, shot.looks, shot.floor,
         shot.floor_look, shot.film, job.work.environment(), progress=report, faces=faces,
         area_lights=shot.area_lights, texture=job.work.texture(), images=job.work.images(),
-        near=_near(job, frame))
+        near=_near(job, frame), props=collider_props(shot))
     header: dict[str, Any] = frame_header(path(frame), shot.film, shot.fps, frame)
     header[CONFIG_HASH] = job.work.fingerprint(job.stage, frame)
     header["vfx/shot"] = shot.name

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vfx.pipeline.cache import read_fingerprint
+from vfx.pipeline.colliders import is_seen
 from vfx.pipeline.stage_align import align_fragments
 from vfx.pipeline.stage_geometry import build_geometry
 from vfx.pipeline.stage_render import matte_name, read_config_hash, render_frames
@@ -22,6 +23,7 @@ from vfx.pipeline.stage_sim import simulate
 if TYPE_CHECKING:
     from vfx.pipeline.job import Job
     from vfx.pipeline.shot import Shot
+    from vfx.sim.settings import Collider
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,8 @@ def _physics(shot: Shot) -> Any:
         "sim": dataclasses.asdict(shot.solver),
         "floor": dataclasses.asdict(shot.floor),
         "projectiles": [dataclasses.asdict(item) for item in shot.projectiles],
-        "colliders": [dataclasses.asdict(item) for item in shot.colliders],
+        "colliders": [{key: value for key, value in dataclasses.asdict(item).items()
+                       if key != "visible"} for item in shot.colliders],
         "regions": [dataclasses.asdict(item) for item in shot.regions],
         # A picture counts by what it shows, not by its name.
         "weakening": [dataclasses.asdict(item) | {"image": bool(item.image)}
@@ -113,7 +116,7 @@ def _align(shot: Shot) -> Any:
 def _picture(shot: Shot) -> Any:
     light = dataclasses.asdict(shot.light)
     del light["environment"]
-    return {
+    picture = {
         # A file of the camera counts by what is in it, not by where it lies.
         "camera": dataclasses.asdict(shot.camera) | {"usd": bool(shot.camera.usd)},
         "camera_keys": [dataclasses.asdict(key) for key in shot.camera_keys],
@@ -125,6 +128,20 @@ def _picture(shot: Shot) -> Any:
         "render": dataclasses.asdict(shot.film),
         "fps": shot.fps,
     }
+    seen = [number for number, collider in enumerate(shot.colliders) if is_seen(collider)]
+    if seen:
+        # Those that no picture shows do not change it.
+        picture["colliders"] = [
+            [number, _shape_and_way(shot.colliders[number]),
+             dataclasses.asdict(shot.collider_looks[number])] for number in seen]
+        picture["step"] = shot.steps_per_frame * shot.solver.timestep
+    return picture
+
+
+def _shape_and_way(collider: Collider) -> Any:
+    left_out = ("restitution", "friction", "visible")
+    return {key: value for key, value in dataclasses.asdict(collider).items()
+            if key not in left_out}
 
 
 _SECTIONS: dict[str, Callable[[Shot], Any]] = {

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
+from vfx.pipeline.colliders import collider_props
 from vfx.pipeline.errors import MissingInput, ShotError
 from vfx.pipeline.manifest import State
 from vfx.pipeline.pass_colors import pass_pixels, ramp
@@ -124,7 +125,8 @@ def make_view(work: Work, device: Device, request: ViewRequest, say: Callable[[s
         device, shown, now, camera if request.show != "shot" else camera_at, shot.light, looks,
         floor, shot.floor_look, film, work.environment(),
         lambda share: progress("picture", built + (1.0 - built) * share), faces=faces,
-        area_lights=shot.area_lights, texture=work.texture(), images=work.images(), near=near)
+        area_lights=shot.area_lights, texture=work.texture(), images=work.images(), near=near,
+        props=collider_props(shot) if request.show == "shot" else ())
     pixels = pass_pixels(request.layer, {**picture.channels, **picture.matte_channels},
                          film.color_space)
     if legend is None or request.layer not in COLORED_PASSES:

@@ -32,8 +32,11 @@ def usd_camera_path(camera: Camera, file: Path) -> CameraPath:
     try:
         stage = Usd.Stage.Open(str(file))
     except Exception as error:
-        reason = str(error).strip().splitlines()[-1:] or ["unreadable"]
-        raise ValueError(f"{file}: cannot be read as USD ({reason[0].strip()})") from None
+        # What USD says ends in a sentence between quotes, behind the place in its source.
+        said = (str(error).strip().splitlines()[-1:] or ["unreadable"])[0]
+        reason = said.rpartition(" : ")[2].strip(" '")
+        raise ValueError(f"{file}: cannot be read as USD ({reason}); write it again as .usda, "
+                         ".usdc or .usdz") from None
     found = _choose(stage, UsdGeom, file, camera.usd_camera)
     if found.GetProjectionAttr().Get() == UsdGeom.Tokens.orthographic:
         raise ValueError(f"{file}: {found.GetPath()} is orthographic; only perspective cameras can "

@@ -7,7 +7,7 @@
 #define FILM_FLOATS 22
 // Pieces that a pixel remembers.
 #define MATTE_SLOTS 12
-// Rows of the material table that are no bodies: floor, balls.
+// Rows of the material table before those of bodies: floor, balls.
 #define FIXED_MATERIALS 2
 
 // Sum light: radiance, its three parts, cover, shade, and the square of the brightness.
@@ -71,10 +71,10 @@ KERNEL void add_features(
             const int material = identity[4 * ray + 2];
             if (material < 0) continue;
             for (int k = 0; k < 3; ++k) sum[17 + k] += albedo[3 * ray + k];
-            const bool is_piece = material >= FIXED_MATERIALS;
+            const bool is_piece = identity[4 * ray] >= 0;
             const int side = (material - FIXED_MATERIALS) & 1;
             if (is_piece) sum[20 + side] += 1.0f;
-            // Floor and balls have the keys -1 and -2, pieces two each.
+            // Floor and balls have the keys -1 and -2, colliders less, pieces two each.
             const int wanted = is_piece ? 2 * identity[4 * ray] + side : -1 - material;
             int slot = 0;
             while (slot < MATTE_SLOTS && count[slot] > 0 && key[slot] != wanted) ++slot;

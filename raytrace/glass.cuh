@@ -102,8 +102,8 @@ DEVICE Vec3 light_through(const Scene &scene, Vec3 origin, Vec3 direction, float
     const Vec3 none = make_vec3(0.0f, 0.0f, 0.0f);
     Vec3 left = make_vec3(1.0f, 1.0f, 1.0f);
     if (floor_distance(scene, origin, direction) < distance) return none;
-    for (int b = 0; b < scene.n_balls; ++b)
-        if (ball_distance(scene.ball + 4 * b, origin, direction) < distance) return none;
+    for (int b = 0; b < scene.n_props; ++b)
+        if (prop_distance(scene.prop + PROP_FLOATS * b, origin, direction) < distance) return none;
     if (!scene.has_glass) {
         const Ray ray = {origin, direction, 0.0f, distance};
         return any_hit(scene.bvh, ray, inside) ? none : left;

@@ -74,7 +74,7 @@ KERNEL void integrate(
     const int *count, const float *constant,
     const float *node_box, const int *node_child, const float *packet,
     const int *slot_fragment, const int *tag, const float *corner_normal, const float *corner_uv,
-    const float *pose, const int *piece_material, const float *material, const float *ball,
+    const float *pose, const int *piece_material, const float *material, const float *prop,
     const float *panel, const int *image_table, const float *image, const float *sky_image,
     const float *sky_blurred, const float *harmonic, const float *row_sum,
     const float *column_sum, const float *energy,
@@ -96,7 +96,7 @@ KERNEL void integrate(
         const Settings settings = load_settings(count, constant);
         const Scene scene = {
             {node_box, node_child, packet, slot_fragment}, tag, corner_normal, corner_uv,
-            pose, piece_material, material, count[5], count[6], ball, panel,
+            pose, piece_material, material, count[5], count[6], prop, panel,
             count[7] != 0, count[8] != 0, count[9] != 0, constant[9], constant[10], constant[11],
             count[10], constant[12], image_table, image, constant[13], constant[14]};
         const Sky sky = {count[11], count[12], sky_image, sky_blurred, harmonic,
@@ -365,7 +365,7 @@ KERNEL void describe(
     const int *count, const float *constant,
     const float *node_box, const int *node_child, const float *packet,
     const int *slot_fragment, const int *tag, const float *corner_normal, const float *corner_uv,
-    const float *pose, const int *piece_material, const float *material, const float *ball,
+    const float *pose, const int *piece_material, const float *material, const float *prop,
     const float *panel, const int *image_table, const float *image,
     const int *ray_pixel,         // (n,): -1 for none
     const float *ray_origin,      // (n, 3)
@@ -381,7 +381,7 @@ KERNEL void describe(
     FOR_EACH(i, n) {
         const Scene scene = {
             {node_box, node_child, packet, slot_fragment}, tag, corner_normal, corner_uv,
-            pose, piece_material, material, count[5], count[6], ball, panel,
+            pose, piece_material, material, count[5], count[6], prop, panel,
             count[7] != 0, count[8] != 0, count[9] != 0, constant[9], constant[10], constant[11],
             count[10], constant[12], image_table, image, constant[13], constant[14]};
         const Vec3 origin = load_vec3(ray_origin, i), direction = load_vec3(ray_direction, i);

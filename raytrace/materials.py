@@ -3,16 +3,16 @@
 A row (24 float32) is one finish: albedo, reflectance at normal incidence, Blinn-Phong exponent
 ``s`` and the blur level of its reflections, kind, GGX alpha, refractive index of red, green and
 blue, absorption of the three [1/m], whether glass is thin, slope and size of bumps [m]. The rows
-are floor, balls, then surface and fracture of each body. A finish of kind ggx has the exponent
-s = 2 / alpha^2 - 2 of a like lobe, and one of kind phong the alpha, for lighting that knows only
-one of them.
+are floor, balls, surface and fracture of each body, and colliders. A finish of kind ggx has the
+exponent s = 2 / alpha^2 - 2 of a like lobe, and one of kind phong the alpha, for lighting that
+knows only one of them.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from vfx.raytrace.settings import Finish, FloorLook, Look, MaterialLook
 
 KINDS = {"phong": 0, "ggx": 1, "glass": 2}
 MATERIAL_FLOATS = 24
-#: Rows that are not bodies.
+#: Rows before those of bodies.
 FLOOR, BALL, FIXED_MATERIALS = 0, 1, 2
 #: Projectiles are balls of dark, polished steel.
 STEEL = Finish(kind="phong", albedo=(0.03, 0.03, 0.032), specular=(0.42, 0.41, 0.40),
@@ -34,14 +34,18 @@ LINE_D, LINE_F, LINE_C = 0.5876, 0.4861, 0.6563
 #: Alpha of the smoothest lobe: a mirror's would be no number.
 LEAST_ALPHA = 0.02
 
+#: Slope of broken glass, which is nearly a mirror: ten times as much shows as grain at any number
+#: of samples, since what is seen through a face then differs from pixel to pixel.
+GLASS_BUMP = 0.03
+
 #: Finishes by name: of the surface, and of the broken faces where they differ.
 PRESETS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "glass": (
         {"kind": "glass", "ior": 1.52, "tint": [0.80, 0.93, 0.90], "tint_depth": 0.05},
-        {"bump": 0.25}),
+        {"bump": GLASS_BUMP}),
     "green-glass": (
         {"kind": "glass", "ior": 1.52, "tint": [0.30, 0.72, 0.55], "tint_depth": 0.03},
-        {"bump": 0.25}),
+        {"bump": GLASS_BUMP}),
     "ceramic": (
         {"kind": "ggx", "albedo": [0.72, 0.71, 0.68], "roughness": 0.12,
          "specular": [0.05, 0.05, 0.05]},
@@ -94,8 +98,9 @@ def material_look(look: Look | MaterialLook) -> MaterialLook:
 
 
 def material_table(solid: Solid, looks: Mapping[str, Look | MaterialLook],
-                   floor_look: FloorLook, image: Mapping[str, int] | None = None) -> Array:
-    """Return (2 + 2b, 24) float32; ``image`` says which row of the images a texture is."""
+                   floor_look: FloorLook, image: Mapping[str, int] | None = None,
+                   props: Sequence[Finish] = ()) -> Array:
+    """Return (2 + 2b + props, 24) float32; ``image`` says which row of the images a texture is."""
     floor = Finish(kind="phong", albedo=floor_look.albedo, specular=(floor_look.specular,) * 3,
                    shininess=floor_look.shininess)
     rows = [finish_row(floor, 1.0), finish_row(STEEL, 1.0)]
@@ -104,7 +109,13 @@ def material_table(solid: Solid, looks: Mapping[str, Look | MaterialLook],
         texture = (image or {})[look.surface.texture] if look.surface.texture else -1
         rows += [finish_row(look.surface, float(length), texture),
                  finish_row(look.fracture, float(length))]
+    rows += [finish_row(finish, float(solid.length_scale.min())) for finish in props]
     return np.array(rows, np.float32)
+
+
+def first_prop_row(solid: Solid) -> int:
+    """Return the row of the first collider in the material table."""
+    return FIXED_MATERIALS + 2 * len(solid.length_scale)
 
 
 def finish_row(finish: Finish, length_scale: float, texture: int = -1) -> list[float]:

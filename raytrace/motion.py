@@ -9,6 +9,7 @@ its id. Motion vectors know better: every element goes where it is in the next f
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from vfx.raytrace.settings import Camera
 
 if TYPE_CHECKING:
     from vfx.raytrace.camera import View
+    from vfx.raytrace.props import Prop
 
 #: How far away what is nowhere is taken to be, for its motion by the camera alone [m].
 FAR_AWAY = 1e6
@@ -49,6 +51,7 @@ def moved_fragments(fragments: FragmentsFrame, near: Neighbors, time: float) -> 
     """Return pieces and balls at ``time`` frames after their own, from -1 to 1."""
     if time == 0.0:
         return fragments
+    seconds = fragments.time + time * near.step
     other = end_of_way(fragments, near, forward=time > 0.0)
     part = abs(time)
     rest = rest_centers(fragments)
@@ -58,7 +61,7 @@ def moved_fragments(fragments: FragmentsFrame, near: Neighbors, time: float) -> 
     center = (1.0 - part) * begin + part * end
     balls = ((1.0 - part) * fragments.projectile_position + part * other.projectile_position)
     return dataclasses.replace(
-        fragments, rotation=rotation, center=center,
+        fragments, time=seconds, rotation=rotation, center=center,
         translation=center - turned(rotation, rest), projectile_position=balls)
 
 
@@ -89,8 +92,8 @@ def coasted(fragments: FragmentsFrame, seconds: float) -> FragmentsFrame:
     rotation = (Rotation.from_rotvec(seconds * fragments.angular_velocity).as_matrix()
                 @ fragments.rotation)
     center = fragments.center + seconds * fragments.velocity
-    return dataclasses.replace(fragments, rotation=rotation, center=center,
-                               translation=center - turned(rotation, rest))
+    return dataclasses.replace(fragments, time=fragments.time + seconds, rotation=rotation,
+                               center=center, translation=center - turned(rotation, rest))
 
 
 def rest_centers(fragments: FragmentsFrame) -> Array:
@@ -126,13 +129,14 @@ def _rotation_between(fragments: FragmentsFrame, other: FragmentsFrame, seconds:
 
 def forward_motion(fragments: FragmentsFrame, near: Neighbors, *, position: Array, met: Array,
                    element: Array, material: Array, direction: Array, view: View,
-                   next_view: View, resolution: tuple[int, int]) -> Array:
+                   next_view: View, resolution: tuple[int, int], props: Sequence[Prop] = (),
+                   first_prop: int = 0) -> Array:
     """Return where each pixel's point goes until the next frame, (h, w, 2) float32 [pixels].
 
     u runs to the right, v up, as comp programs have it. ``position`` (h, w, 3) [m] is in the
     world, ``met`` (h, w) says where there is anything, ``element`` and ``material`` are -1 or
     those of the surface, ``direction`` (h, w, 3) are the rays: what is nowhere moves with the
-    camera alone.
+    camera alone. The materials of ``props`` begin at ``first_prop``.
     """
     following = near.following or coasted(fragments, near.step)
     here = np.where(met[..., None], position, view.eye + FAR_AWAY * direction).astype(np.float64)
@@ -152,6 +156,9 @@ def forward_motion(fragments: FragmentsFrame, near: Neighbors, *, position: Arra
             - fragments.projectile_radius)
         move = following.projectile_position - fragments.projectile_position
         there[on_ball] += move[gap.argmin(axis=1)]
+    for number, prop in enumerate(props):
+        on_prop = met & (element < 0) & (material == first_prop + number)
+        there[on_prop] += prop.place(following.time) - prop.place(fragments.time)
     begin, end = view.project(here, resolution), next_view.project(there, resolution)
     motion = (end - begin) * [1.0, -1.0]
     # What is behind the next camera has no place in its picture.

@@ -4,10 +4,10 @@
 pass          channels                 value
 ============= ======================== ======================================================
 beauty        R G B A                  scene-linear light in the film's colour space; A is the
-                                       coverage by pieces, balls and floor. R, G and B are final,
-                                       not to be multiplied again; with ``background = false``
-                                       they are premultiplied. With a shadow catcher A holds its
-                                       shadow too, and R, G, B are 0 there
+                                       coverage by pieces, balls, colliders and floor. R, G, B
+                                       are final, not to be multiplied again; with ``background
+                                       = false`` they are premultiplied. With a shadow catcher A
+                                       holds its shadow too, and R, G, B are 0 there
 depth         depth.Z                  distance along the camera's axis [m]; 1e10: nothing there
 N             N.X N.Y N.Z              world normal, facing the camera; 0 where there is nothing
 P             P.X P.Y P.Z              world position [m]; 0 where there is nothing
@@ -17,7 +17,7 @@ diffuse       diffuse.R .G .B          the part of the beauty from the first sur
 specular      specular.R .G .B         the part that it reflects
 refraction    refraction.R .G .B       the part through glass
 shadow        shadow.Y                 share of the light that does not come to the first surface
-fragment      fragment.id              id of the piece; -1 for floor, balls and background
+fragment      fragment.id              id of the piece; -1 for all else
 damage        damage.Y                 broken share of the element's bonds, 0 to 1
 mask          mask.surface .fracture   coverage by original surface, and by broken faces
 cryptomatte   a sequence of its own    CryptoFragment by piece, CryptoMaterial by material
@@ -30,7 +30,7 @@ they belong to the ray through the pixel's centre, at the frame's time, with all
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,7 @@ from vfx.geometry.handoff import Array, FragmentsFrame, Solid
 from vfx.geometry.products import turned
 from vfx.raytrace.color import film_from_rec709
 from vfx.raytrace.cryptomatte import matte_channels, matte_header
+from vfx.raytrace.materials import FIXED_MATERIALS, first_prop_row
 from vfx.raytrace.settings import PASSES, Film, Light
 
 #: What depth.Z is where there is nothing [m].
@@ -108,11 +109,13 @@ def named_passes(pixels: Mapping[str, Array], fragments: FragmentsFrame, light: 
     return named
 
 
-def matte_names(solid: Solid, fragments: FragmentsFrame) -> tuple[list[str], list[str]]:
+def matte_names(solid: Solid, fragments: FragmentsFrame,
+                props: Sequence[str] = ()) -> tuple[list[str], list[str]]:
     """Return the names that the two Cryptomattes of a frame know.
 
-    Floor and balls come first; then the pieces, as :func:`vfx.geometry.lineage.fragment_name`
-    names them, and of each body's material the surface and the broken faces.
+    Floor, balls and ``props`` come first; then the pieces, as
+    :func:`vfx.geometry.lineage.fragment_name` names them, and of each body's material the surface
+    and the broken faces.
     """
     body = np.zeros(len(fragments.id), np.int64)
     body[np.searchsorted(fragments.id, fragments.fragment)] = solid.body
@@ -120,18 +123,19 @@ def matte_names(solid: Solid, fragments: FragmentsFrame) -> tuple[list[str], lis
               for fragment, b in zip(fragments.id.tolist(), body.tolist(), strict=True)]
     materials = [f"{name}{side}" for name in dict.fromkeys(solid.material_name.tolist())
                  for side in ("", "_fracture")]
-    return [FLOOR, BALL, *pieces], [FLOOR, BALL, *materials]
+    return [FLOOR, BALL, *props, *pieces], [FLOOR, BALL, *props, *materials]
 
 
 def mattes(pixels: Mapping[str, Array], solid: Solid, fragments: FragmentsFrame,
-           film: Film) -> tuple[dict[str, Array], dict[str, Any]]:
+           film: Film, props: Sequence[str] = ()) -> tuple[dict[str, Array], dict[str, Any]]:
     """Return channels and header attributes of both Cryptomattes.
 
-    ``key`` (h, w, s) of ``pixels`` is -1 for the floor, -2 for balls, and twice the fragment's id
-    for its surface, one more for its broken faces.
+    ``key`` (h, w, s) of ``pixels`` is twice the fragment's id for its surface, one more for its
+    broken faces, and -1 less the row of the material for what is no piece.
     """
     key, coverage = pixels["key"], pixels["matte"]
-    pieces, materials = matte_names(solid, fragments)
+    pieces, materials = matte_names(solid, fragments, props)
+    n_fixed = FIXED_MATERIALS + len(props)
     is_piece = key >= 0
     row = np.where(is_piece, np.searchsorted(fragments.id, np.maximum(key, 0) // 2), 0)
     body = np.zeros(len(fragments.id), np.int64)
@@ -139,8 +143,11 @@ def mattes(pixels: Mapping[str, Array], solid: Solid, fragments: FragmentsFrame,
     unique = list(dict.fromkeys(solid.material_name.tolist()))
     material = np.array([unique.index(name) for name in solid.material_name.tolist()])
     fixed = np.maximum(-1 - key, 0)
-    which_piece = np.where(is_piece, 2 + row, fixed)
-    which_material = np.where(is_piece, 2 + 2 * material[body[row]] + (key & 1), fixed)
+    # The rows of bodies stand between those of balls and of colliders.
+    fixed = np.where(fixed < FIXED_MATERIALS, fixed,
+                     fixed - first_prop_row(solid) + FIXED_MATERIALS)
+    which_piece = np.where(is_piece, n_fixed + row, fixed)
+    which_material = np.where(is_piece, n_fixed + 2 * material[body[row]] + (key & 1), fixed)
     channels = {
         **matte_channels(CRYPTO_FRAGMENT, pieces, which_piece, coverage, film.cryptomatte_levels),
         **matte_channels(CRYPTO_MATERIAL, materials, which_material, coverage,

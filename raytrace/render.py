@@ -33,8 +33,10 @@ from vfx.raytrace.camera_path import CameraPath
 from vfx.raytrace.denoise import denoised
 from vfx.raytrace.film import FilmSums, data_passes, data_window, tile_chunks
 from vfx.raytrace.lights import Sky, sky_on_device
+from vfx.raytrace.materials import first_prop_row
 from vfx.raytrace.motion import Neighbors, forward_motion, moved_fragments, shutter_times
 from vfx.raytrace.passes import FEATURES, NO_DEPTH, mattes, named_passes
+from vfx.raytrace.props import Prop
 from vfx.raytrace.sampling import motion_steps, noisy_tiles, sample_passes, step_ranges
 from vfx.raytrace.scene import FloorPlane, Rays, Scene, Surroundings
 from vfx.raytrace.settings import (
@@ -86,6 +88,7 @@ def render_picture(
     texture: Array | None = None,
     images: Mapping[str, Array] | None = None,
     near: Neighbors | None = None,
+    props: Sequence[Prop] = (),
 ) -> Picture:
     """Render one frame and return its passes.
 
@@ -94,11 +97,12 @@ def render_picture(
     ``texture`` the floor's image, alike; ``images`` has those that looks name. ``progress`` is
     called with the finished part, 0..1.
     ``faces`` saves their extraction where many frames of one solid are rendered. ``near`` has the
-    frames next to this one, for motion; without, pieces stand still.
+    frames next to this one, for motion; without, pieces stand still. ``props`` are the colliders
+    that are seen.
     """
     path: CameraPath = camera if callable(camera) else lambda frame: camera
     around = Surroundings(light, area_lights, looks, floor, floor_look, texture,
-                          dict(images or {}))
+                          dict(images or {}), props)
     shoot = _Shoot(device, solid, all_faces(solid) if faces is None else faces, fragments,
                    near or Neighbors(), path, around, sky_on_device(device, environment), film)
     data = shoot.data()
@@ -110,7 +114,8 @@ def render_picture(
     # The filtered albedo stands for the one of the centres.
     pixels = data | means
     matte_channels, matte_header = (
-        mattes(pixels, solid, fragments, film) if "cryptomatte" in film.passes else ({}, {}))
+        mattes(pixels, solid, fragments, film, [prop.name for prop in props])
+        if "cryptomatte" in film.passes else ({}, {}))
     return Picture(named_passes(pixels, fragments, light, film), matte_channels, matte_header,
                    float(device.to_host(sums.count).mean()))
 
@@ -149,7 +154,8 @@ class _Shoot:
                 element=pixels["identity"][..., 1], material=pixels["identity"][..., 2],
                 direction=self._directions(view), view=view,
                 next_view=camera_view(self.path(self.fragments.frame + 1), self.film),
-                resolution=self.film.resolution)
+                resolution=self.film.resolution, props=self.around.props,
+                first_prop=first_prop_row(self.solid))
         return pixels
 
     def expose(self, progress: Callable[[float], None] | None) -> FilmSums:

@@ -7,10 +7,10 @@
 #include "raytrace/noise.cuh"
 #include "raytrace/texture.cuh"
 
-// Rows of the material table (materials.py): floor, balls, then surface and fracture of each body.
+// Rows of the material table (materials.py): floor, balls, surface and fracture of each body, and
+// the colliders.
 #define MATERIAL_FLOATS 24
 #define MATERIAL_FLOOR 0
-#define MATERIAL_BALL 1
 #define FIXED_MATERIALS 2
 // Columns of the table.
 #define M_ALBEDO 0
@@ -35,12 +35,18 @@
 #define TAG_TRIANGLE 5
 #define TAG_APEX 6              // corners of the triangle on the mesh's surface: this one, the
 #define TAG_NEXT 7              //   next, and the one behind that; -1 where it is plain
+// Columns of the table of props, which are balls and colliders (props.py): the rotation by rows and
+// the centre, as in a pose; half the edges of a box, or a radius and two zeros; row of the material.
+#define PROP_FLOATS 16
+#define PROP_CENTER 9
+#define PROP_SIZE 12
+#define PROP_MATERIAL 15
 // Octaves of the bump.
 #define BUMP_OCTAVES 5
 
 #define MET_NOTHING 0
 #define MET_FLOOR 1
-#define MET_BALL 2
+#define MET_PROP 2
 #define MET_PANEL 3
 #define MET_PIECE 4
 
@@ -52,8 +58,8 @@ struct Scene {
     const float *pose;          // (pieces, 12): rotation by rows, translation: rest to scene
     const int *piece_material;  // (pieces,): row of the surface
     const float *material;      // (materials, 24)
-    int n_balls, n_panels;
-    const float *ball;          // (balls, 4): centre, radius
+    int n_props, n_panels;
+    const float *prop;          // (props, 16)
     const float *panel;         // (panels, 12)
     bool has_floor, has_glass, has_key;
     float floor_height, shift_x, shift_z;
@@ -69,7 +75,7 @@ struct Scene {
 struct Meeting {
     float t;                    // INFINITY_F: nothing
     int kind;                   // MET_...
-    int number;                 // ball, panel, or slot
+    int number;                 // prop, panel, or slot
 };
 
 struct Surface {
@@ -80,8 +86,8 @@ struct Surface {
     Finish finish;
 };
 
-// Distance along a unit direction to where a ray enters a ball, or INFINITY_F. The discriminant
-// comes from the distance of the centre to the line, which keeps its digits far away.
+// Distance along a unit direction to where a ray enters a ball (centre, radius), or INFINITY_F. The
+// discriminant comes from the distance of the centre to the line, which keeps its digits far away.
 DEVICE float ball_distance(const float *ball, Vec3 origin, Vec3 direction)
 {
     const Vec3 to_center = make_vec3(ball[0], ball[1], ball[2]) - origin;
@@ -95,6 +101,43 @@ DEVICE float ball_distance(const float *ball, Vec3 origin, Vec3 direction)
     return near > 0.0f ? near : INFINITY_F;
 }
 
+// An axis of a box in the scene.
+DEVICE Vec3 prop_axis(const float *prop, int axis)
+{
+    return make_vec3(prop[axis], prop[3 + axis], prop[6 + axis]);
+}
+
+// Distance to where a ray enters a box, or INFINITY_F, and the axis that it enters across. A ray
+// that starts on the box or in it enters nowhere.
+DEVICE float box_distance(const float *prop, Vec3 origin, Vec3 direction, int &axis)
+{
+    const Vec3 from = origin - load_vec3(prop + PROP_CENTER, 0);
+    float enters = 0.0f, leaves = INFINITY_F;
+    axis = -1;
+    for (int k = 0; k < 3; ++k) {
+        const Vec3 along = prop_axis(prop, k);
+        const float start = dot(along, from), speed = dot(along, direction);
+        const float safe = fabsf(speed) > 1e-20f ? speed : 1e-20f;
+        const float side = safe > 0.0f ? prop[PROP_SIZE + k] : -prop[PROP_SIZE + k];
+        const float first = (-side - start) / safe;
+        if (first > enters) {
+            enters = first;
+            axis = k;
+        }
+        leaves = minimum(leaves, (side - start) / safe);
+    }
+    return axis >= 0 && enters <= leaves ? enters : INFINITY_F;
+}
+
+DEVICE bool is_box(const float *prop) { return prop[PROP_SIZE + 1] > 0.0f; }
+
+DEVICE float prop_distance(const float *prop, Vec3 origin, Vec3 direction)
+{
+    int unused;
+    return is_box(prop) ? box_distance(prop, origin, direction, unused)
+                        : ball_distance(prop + PROP_CENTER, origin, direction);
+}
+
 DEVICE float floor_distance(const Scene &scene, Vec3 origin, Vec3 direction)
 {
     if (!scene.has_floor || direction.y == 0.0f) return INFINITY_F;
@@ -102,18 +145,18 @@ DEVICE float floor_distance(const Scene &scene, Vec3 origin, Vec3 direction)
     return t > 0.0f ? t : INFINITY_F;
 }
 
-// What a ray meets of floor, balls and panels.
+// What a ray meets of floor, props and panels.
 DEVICE Meeting meet_fixed(const Scene &scene, Vec3 origin, Vec3 direction)
 {
     Meeting met;
     met.t = floor_distance(scene, origin, direction);
     met.kind = met.t < INFINITY_F ? MET_FLOOR : MET_NOTHING;
     met.number = 0;
-    for (int b = 0; b < scene.n_balls; ++b) {
-        const float t = ball_distance(scene.ball + 4 * b, origin, direction);
+    for (int b = 0; b < scene.n_props; ++b) {
+        const float t = prop_distance(scene.prop + PROP_FLOATS * b, origin, direction);
         if (t < met.t) {
             met.t = t;
-            met.kind = MET_BALL;
+            met.kind = MET_PROP;
             met.number = b;
         }
     }
@@ -253,11 +296,27 @@ DEVICE Surface surface_at(const Scene &scene, Vec3 origin, Vec3 direction, Meeti
         }
         return s;
     }
-    if (met.kind == MET_BALL) {
-        const float *ball = scene.ball + 4 * met.number;
-        s.material = MATERIAL_BALL;
-        s.finish = material_finish(scene.material + MATERIAL_FLOATS * MATERIAL_BALL);
-        s.flat = s.normal = normalize(s.position - make_vec3(ball[0], ball[1], ball[2]));
+    if (met.kind == MET_PROP) {
+        const float *prop = scene.prop + PROP_FLOATS * met.number;
+        s.material = (int)prop[PROP_MATERIAL];
+        const float *look = scene.material + MATERIAL_FLOATS * s.material;
+        s.finish = material_finish(look);
+        const Vec3 out = s.position - load_vec3(prop + PROP_CENTER, 0);
+        if (is_box(prop)) {
+            int axis;
+            box_distance(prop, origin, direction, axis);
+            const Vec3 along = prop_axis(prop, maximum(axis, 0));
+            s.flat = dot(along, direction) < 0.0f ? along : -along;
+            // Put the point on the face: the next ray starts there.
+            s.position = s.position
+                         + (prop[PROP_SIZE + maximum(axis, 0)] - dot(out, s.flat)) * s.flat;
+        } else {
+            s.flat = normalize(out);
+        }
+        s.normal = s.flat;
+        if (look[M_BUMP] > 0.0f)
+            s.normal = visible_normal(bumped_normal(look, prop, s.position, s.flat, finest), s.flat,
+                                      direction);
         return s;
     }
     const int *tag = scene.tag + TAG_INTS * (int64)met.number;

@@ -18,6 +18,7 @@ from vfx.raytrace import materials
 from vfx.raytrace.boundary import Boundary, moved_boundary
 from vfx.raytrace.bvh import Bvh, build_bvh
 from vfx.raytrace.lights import Sky, panel_rows
+from vfx.raytrace.props import Prop, prop_rows
 from vfx.raytrace.settings import AreaLight, Film, FloorLook, Light, Look, MaterialLook
 
 #: MAX_INSIDE of bvh.cuh.
@@ -67,7 +68,7 @@ class Samples:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What does not move from frame to frame."""
+    """What is the same in all frames, if only as a function of time."""
 
     light: Light
     area_lights: Sequence[AreaLight]
@@ -76,6 +77,7 @@ class Surroundings:
     floor_look: FloorLook
     texture: Array | None     # (h, w, 3) float32: the floor's image
     images: Mapping[str, Array] = field(default_factory=dict)   # alike: those that looks name
+    props: Sequence[Prop] = ()
 
 
 class Scene:
@@ -101,10 +103,10 @@ class Scene:
         del boundary
         image_table, pixels = _join_images(around)
         table = materials.material_table(solid, around.looks, around.floor_look,
-                                         {name: 1 + k for k, name in enumerate(around.images)})
+                                         {name: 1 + k for k, name in enumerate(around.images)},
+                                         [prop.finish for prop in around.props])
         self.material_table = table
-        ball = np.column_stack([fragments.projectile_position - self.origin,
-                                fragments.projectile_radius]).astype(np.float32)
+        prop = prop_rows(fragments, around.props, materials.first_prop_row(solid), self.origin)
         panel = panel_rows(around.area_lights, self.origin)
         tree = self.tree
         normal, uv = device.from_host(faces.normal), device.from_host(faces.uv)
@@ -112,11 +114,11 @@ class Scene:
             tree.node_box, tree.node_child, tree.packet, tree.slot_fragment,
             self._tags(rows, solid, fragments, normal, uv), normal, uv,
             *(device.from_host(array) for array in (
-                self._poses(fragments), self._piece_materials(solid, fragments), table, ball,
+                self._poses(fragments), self._piece_materials(solid, fragments), table, prop,
                 panel, image_table, pixels))]
         self._energy = device.from_host(materials.lobe_albedos())
         self._numbers = self._pack_numbers(
-            solid, around, film, reach, pixel_angle, fade_distance, len(ball), len(panel))
+            solid, around, film, reach, pixel_angle, fade_distance, len(prop), len(panel))
 
     def first_hits(self, rays: Rays) -> tuple[Any, Any]:
         """Return distance and slot of the first face that each ray crosses."""
@@ -199,7 +201,7 @@ class Scene:
         return row
 
     def _pack_numbers(self, solid: Solid, around: Surroundings, film: Film, reach: float,
-                      pixel_angle: float, fade_distance: float, n_balls: int,
+                      pixel_angle: float, fade_distance: float, n_props: int,
                       n_panels: int) -> list[Any]:
         """Return the kernels' numbers: (15,) int32 and (17,) float32, in their order."""
         light, look = around.light, around.floor_look
@@ -219,7 +221,7 @@ class Scene:
         touch = TOUCH * float(solid.length_scale.min()) + 4e-7 * reach
         sky_height, sky_width = self._sky.image.shape[:2]
         counts = [film.lighting == "path", film.occlusion, look.shadow_catcher, film.bounces,
-                  film.depth, n_balls, n_panels, around.floor.enabled and look.visible,
+                  film.depth, n_props, n_panels, around.floor.enabled and look.visible,
                   materials.has_glass(self.material_table),
                   any(value > 0.0 for value in light.key_color), texture, sky_width, sky_height,
                   len(self._sky.column_sum), self._sky.column_sum.shape[1] - 1]

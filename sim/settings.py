@@ -111,7 +111,7 @@ class Projectile:
 
 @dataclass(frozen=True)
 class Collider:
-    """A rigid thing that elements bounce off, as off the floor. It is not drawn."""
+    """A rigid thing that elements bounce off, as off the floor."""
 
     shape: str = setting("plane", "What it is.", choices=("plane", "sphere", "box"))
     position: Vector = setting(
@@ -130,6 +130,10 @@ class Collider:
         (), "Where it is when: [time, x, y, z] each, straight and even in between, at rest "
         "before the first and after the last; none for a collider at rest.",
         unit="s and m", at_least=-1e7, at_most=1e7)
+    visible: bool = setting(
+        True, "Whether a sphere or box is in the picture; a plane never is. A table "
+        "`[colliders.surface]` below it says how it looks, with the keys of "
+        "`[materials.<name>.surface]`; without, it is matt and grey.")
 
     def complaints(self) -> Iterator[Complaint]:
         """Yield what is wrong with the section as a whole."""

@@ -16,6 +16,10 @@ import numpy as np
 
 from vfx.geometry.handoff import FragmentsFrame, Lineage, MotionFrame, Solid
 
+# The first is handed on; the second has to meet the real reader of images before the stand-in.
+from vfx.raytrace.camera import camera_view  # noqa: F401
+from vfx.raytrace.texture import load_texture  # noqa: F401
+
 MADE: list[tuple[str, int]] = []       # (stage, frame) in the order of making
 PAUSE = float(os.environ.get("STAND_IN_PAUSE", "0"))    # [s] a step, for runs to be killed
 
@@ -176,7 +180,7 @@ def load_environment(name, folder):
 
 def render_picture(device, solid, fragments, camera, light, looks, floor, floor_look, film,
                    environment, progress=None, *, faces=None, area_lights=(), texture=None,
-                   images=None, near=None):
+                   images=None, near=None, props=()):
     if (light.exposure, fragments.frame) == (-9.0, 1003):
         raise RuntimeError("the tree has a hole")
     MADE.append(("render", fragments.frame))
@@ -224,7 +228,7 @@ MODULES = {
     "vfx.sim.simulate": ("Simulation", "Unstable"),
     "vfx.raytrace.environment": ("load_environment",),
     "vfx.raytrace.exr": ("exr_size", "read_exr", "write_exr"),
-    "vfx.raytrace.camera": ("frame_header",),
+    "vfx.raytrace.camera": ("frame_header", "camera_view"),
     "vfx.raytrace.render": ("render_picture",),
 }
 

@@ -52,6 +52,7 @@ def shot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("[camera]\nfocal_length = -50.0", "camera.focal_length: found -50.0"),
     ("[camera]\nfilm_width = 0.0", "camera.film_width: found 0.0"),
     (INSIDE, "inside body 'plate'"),
+    ("[camera]\nposition = [0.0, -0.1, 0.3]", "which is below the floor at 0 m"),
 ])
 @pytest.mark.parametrize("command", ["run", "check"])
 def test_odd_pictures_are_refused_before_anything_is_written(
@@ -62,6 +63,33 @@ def test_odd_pictures_are_refused_before_anything_is_written(
     assert result.exit_code == 2, result.output
     assert words in result.stderr
     assert sorted(path.name for path in shot.parent.iterdir()) == before
+
+
+@pytest.mark.parametrize(("more", "words"), [
+    ("overscan = 8192", "render.overscan: found 32 x 24 with an overscan of 8192, together 16416"),
+    ("overscan = 8192\ncrop = [-8192, -8192, 16400, 16400]", "render.crop: found [-8192, -8192, "),
+])
+def test_a_picture_beyond_the_memory_names_what_makes_it_large(
+        shot: Path, vfx, monkeypatch: pytest.MonkeyPatch, more: str, words: str) -> None:
+    monkeypatch.setattr("vfx.pipeline.report.host_memory", lambda: 1 << 34)
+    shot.write_text(SHOT + more + "\n")
+    result = vfx("check", shot)
+    assert result.exit_code == 3 and words in result.stderr
+
+
+def test_a_camera_below_a_floor_that_is_not_seen_is_taken(shot: Path, vfx) -> None:
+    shot.write_text(SHOT + "[camera]\nposition = [0, -0.1, 0.3]\n[floor_look]\nvisible = false\n")
+    assert vfx("check", shot).exit_code == 0
+
+
+@pytest.mark.parametrize(("target", "is_seen"), [
+    ("[0.0, 0.07, 0.0]", True), ("[0.0, 0.3, 0.0]", False), ("[0.0, 0.12, 0.8]", False)])
+def test_a_body_beside_the_picture_gets_a_warning(shot: Path, vfx, target: str,
+                                                  is_seen: bool) -> None:
+    shot.write_text(SHOT + f"[camera]\nposition = [0.0, 0.12, 0.4]\ntarget = {target}\n")
+    result = vfx("check", shot)
+    words = "the middle of body 'plate', at (0, 0.07, 0), is not in the picture of frame 1001"
+    assert result.exit_code == 0 and (words in result.output) != is_seen
 
 
 def test_a_film_without_pixels_is_refused(shot: Path, vfx) -> None:

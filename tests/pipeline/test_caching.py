@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 from stand_ins import MADE, SHOT
 
+from vfx.pipeline.shot import load_shot
+from vfx.pipeline.stages import shot_section
+
 FRAMES = range(1001, 1007)
 
 
@@ -93,6 +96,43 @@ def test_a_change_without_meaning_remakes_nothing(
     shot_file.write_text(SHOT.replace(old, new))
     assert vfx("run", shot_file, "--threads", 1).exit_code == 0
     assert made() == {}
+
+
+COLLIDER = """
+[[colliders]]
+shape = "box"
+position = [0, -1, 0]
+[colliders.surface]
+preset = "stone"
+"""
+
+
+@pytest.mark.parametrize("old, new, first", [
+    ("position = [0, -1, 0]", "keys = [[0, 0, -1, 0], [1, 0, -2, 0]]", "sim"),
+    ('preset = "stone"', 'albedo = [0.3, 0, 0]', "render"),
+    ("position = [0, -1, 0]", "position = [0, -1, 0]\nvisible = false", "render"),
+])
+def test_a_changed_collider_remakes_the_frames_and_its_look_only_them(
+    shot_file: Path, vfx, old: str, new: str, first: str
+) -> None:
+    shot_file.write_text(SHOT + COLLIDER)
+    assert vfx("run", shot_file).exit_code == 0
+    made()
+    shot_file.write_text(SHOT + COLLIDER.replace(old, new))
+    assert vfx("run", shot_file).exit_code == 0
+    # The pieces may come out the same; the pictures show the collider at its new place.
+    found = made()
+    assert found[first] == everything_from(first)[first]
+    assert found["render"] == list(FRAMES) and "geometry" not in found
+
+
+@pytest.mark.parametrize("hidden", ["shape = 'plane'", "shape = 'sphere'\nvisible = false"])
+def test_a_collider_that_no_picture_shows_does_not_count_for_it(
+    shot_file: Path, hidden: str
+) -> None:
+    before = shot_section("shot.picture", load_shot(shot_file))
+    shot_file.write_text(SHOT + f"[[colliders]]\n{hidden}\n")
+    assert shot_section("shot.picture", load_shot(shot_file)) == before
 
 
 def test_a_longer_shot_keeps_the_frames_it_has(shot_file: Path, vfx) -> None:

@@ -43,6 +43,16 @@ strain_limit = 2e-3
 position = [0.0, 0.07, 0.0122]
 velocity = [0.0, 0.0, -80.0]
 stiffness = 1e14
+[[colliders]]
+shape = "box"
+size = [0.1, 0.2, 0.3]
+rotation = [0.0, 0.0, 90.0]
+keys = [[0.0, 1.0, 0.0, 0.0], [1.0, 2.0, 0.0, 0.0]]
+[[colliders]]
+position = [0.0, -1.0, 0.0]
+[[colliders]]
+shape = "sphere"
+position = [0.0, 1.0, 0.0]
 [sim]
 timestep = "auto"
 """
@@ -215,6 +225,14 @@ def test_usd_pieces_say_what_they_are(shot: Path) -> None:
         stage.GetPrimAtPath("/plate/balls/ball_0")).ExtractTranslation()
     np.testing.assert_allclose(balls, frames[1004].projectile_position[0], atol=1e-12)
     assert stage.GetPrimAtPath("/plate/floor").IsA(UsdGeom.Mesh)
+    # Quarter of a turn about z: the box's x points up; the plane is not there.
+    box = UsdGeom.XformCache(1004).GetLocalToWorldTransform(
+        stage.GetPrimAtPath("/plate/colliders/collider_1"))
+    corner = [1.0 + frames[1004].time - 0.1, 0.05, 0.15]
+    np.testing.assert_allclose(box.Transform((0.5, 0.5, 0.5)), corner, atol=1e-12)
+    assert [prim.GetName() for prim in stage.GetPrimAtPath("/plate/colliders").GetChildren()] == [
+        "collider_1", "collider_3"]
+    assert stage.GetPrimAtPath("/plate/colliders/collider_3").IsA(UsdGeom.Sphere)
 
 
 @pytest.mark.parametrize(("words", "place"), [

@@ -131,7 +131,8 @@ stiffness = 1e9
     (BALL.format(y=0.622), ""),
 ])
 def test_check_warns_of_what_begins_inside_of_something(vfx, shot, more, says):
-    shot.write_text(SHOT + more)
+    camera = "[camera]\nposition = [0.0, 0.5, 2.0]\ntarget = [0.0, 0.5, 0.0]\n"
+    shot.write_text(SHOT + more + camera)
     result = vfx("check", shot)
     assert result.exit_code == 0, result.output
     assert says in result.output

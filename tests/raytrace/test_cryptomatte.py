@@ -19,9 +19,10 @@ from vfx.raytrace.cryptomatte import matte_channels, matte_id, murmur3
 from vfx.raytrace.exr import write_exr
 from vfx.raytrace.film import data_passes, tile_chunks
 from vfx.raytrace.lights import sky_on_device
+from vfx.raytrace.props import Prop
 from vfx.raytrace.render import frame_scene, render_picture
 from vfx.raytrace.scene import Surroundings
-from vfx.raytrace.settings import Camera, Film, FloorLook, Light
+from vfx.raytrace.settings import Camera, Film, Finish, FloorLook, Light
 
 WHITE = np.ones((16, 32, 3), np.float32)
 CAMERA = Camera(position=(0.9, 0.8, 1.4), target=(0.0, 0.1, 0.0))
@@ -57,6 +58,13 @@ def scene(make_solid, make_pieces, floor_plane):
     return solid, fragments, floor_plane()
 
 
+def ball(number, place):
+    return Prop(f"collider_{number}", Finish(), np.array([[0.0, *place]]), radius=0.08)
+
+
+PROPS = [ball(2, (-0.35, 0.5, 0.3)), ball(5, (0.25, 0.2, 0.35))]
+
+
 def box_film(width, height, samples):
     return Film(resolution=(width, height), samples=samples, filter="box", filter_radius=0.5)
 
@@ -68,7 +76,7 @@ def id_picture(device, scene, factor, width, height):
     view = camera_view(CAMERA, fine)
     from vfx.geometry.faces import all_faces
 
-    around = Surroundings(Light(), (), {}, floor, FloorLook(), None)
+    around = Surroundings(Light(), (), {}, floor, FloorLook(), None, props=PROPS)
     frame = frame_scene(device, solid, all_faces(solid), fragments, around,
                         sky_on_device(device, WHITE), fine, CAMERA, view)
     rays = CameraRays(device, view, fine, origin=frame.origin, index_mask=0)
@@ -85,7 +93,7 @@ def test_coverage_agrees_with_a_supersampled_picture_of_ids(scene, tmp_path):
     width, height, factor = 64, 48, 16
     film = box_film(width, height, 256)
     made = render_picture(device, solid, fragments, CAMERA, Light(), {}, floor, FloorLook(), film,
-                          WHITE)
+                          WHITE, props=PROPS)
     path = tmp_path / "shot_crypto.1001.exr"
     header = {key: value for key, value in frame_header(CAMERA, film, 24, 1001).items()
               if key not in ("chromaticities", "colorInteropID")}
@@ -124,7 +132,8 @@ def test_coverage_agrees_with_a_supersampled_picture_of_ids(scene, tmp_path):
             expected = {f"{solid.body_name[0]}_{k:05d}": fragment == k for k in fragments.id}
         else:
             expected = {"stone": row == 2, "stone_fracture": row == 3}
-        expected |= {"floor": row == 0, "projectile": row == 1}
+        expected |= {"floor": row == 0, "projectile": row == 1, "collider_2": row == 4,
+                     "collider_5": row == 5}
         assert set(expected) == set(manifest)
         total = sum(found.values())
         assert (total <= 1.0 + 1e-5).all() and (total > 0.99).mean() > 0.99

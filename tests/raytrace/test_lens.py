@@ -219,7 +219,7 @@ def test_camera_of_a_usd_file_sees_what_usd_says(tmp_path, up_axis):
 
 
 @pytest.mark.parametrize(("text", "message"), [
-    ("no usd at all", "cannot be read as USD"),
+    ("no usd at all", r"cannot be read as USD \(Failed to open layer @[^)]*@\); write it"),
     ("#usda 1.0\n", "has no camera"),
     ('#usda 1.0\ndef Camera "a" {}\ndef Camera "b" {}\n', "has 2 cameras"),
     ('#usda 1.0\ndef Camera "a" {\ntoken projection = "orthographic"\n}\n', "orthographic"),

@@ -200,6 +200,23 @@ def test_broken_faces_keep_their_bumps_when_they_move(device, make_solid, make_p
     assert flat.std() > 0.01 and flat.min() < 0.95
 
 
+@pytest.mark.parametrize(("preset", "least", "most"), [
+    ("glass", 0.5, 4.0), ("green-glass", 0.5, 4.0), ("stone", 10.0, 60.0)])
+def test_broken_glass_is_smooth_and_broken_stone_is_not(device, make_solid, make_pieces,
+                                                        floor_plane, preset, least, most):
+    """Broken glass is nearly a mirror: steeper bumps would show as grain, not as glass."""
+    solid = make_solid((8, 8, 4), spacing=0.05)
+    passes = render_frame(
+        device, solid, make_pieces(solid, pieces=8, spread=0.1, turn=0.0),
+        Camera(position=(0.9, 0.8, 1.2), target=(0.0, 0.0, 0.0)), NO_KEY,
+        {"stone": preset_pair(preset)}, floor_plane(enabled=False), FloorLook(),
+        Film(resolution=(96, 96), samples=1), WHITE)
+    normal = np.stack([passes[f"N.{axis}"] for axis in "XYZ"], axis=-1)
+    broken = (passes["mask.fracture"] == 1.0) & (passes["fragment.id"] >= 0)
+    tilt = np.degrees(np.arccos(np.clip(np.abs(normal[broken]).max(axis=-1), 0.0, 1.0)))
+    assert broken.sum() > 300 and least < np.sqrt((tilt**2).mean()) < most
+
+
 def test_presets_are_completed_by_what_the_shot_says():
     surface, fracture = finish_tables({"preset": "ceramic", "roughness": 0.3}, {"bump": 0.1})
     assert surface["kind"] == fracture["kind"] == "ggx"
