@@ -40,7 +40,9 @@ class Body:
     name: str = setting("body", "Name of the body; pieces are called <name>_<id>.")
     material: str = setting(
         REQUIRED, "The material it is made of: a [materials.<name>] of this file.")
-    shape: str = setting("grid", "How it is divided into elements.", choices=SHAPES)
+    shape: str = setting(
+        "", "How it is divided into elements; by default voronoi for a mesh, grid for a box.",
+        choices=("", *SHAPES))
     cells: tuple[int, int, int] = setting(
         (0, 0, 0), "Number of cubes along x, y and z.", at_least=1, at_most=100_000)
     box: Vector = setting((0.0, 0.0, 0.0), "Edges of a plain box along x, y and z.", **SIZE)
@@ -91,7 +93,9 @@ class Body:
         at_least=-1e9, at_most=1e9)
 
     def __post_init__(self) -> None:
-        """Give the cubes of a box their edge where the shot says nothing."""
+        """Fill in the division, and the edge of cubes, where the shot says nothing."""
+        if not self.shape:
+            object.__setattr__(self, "shape", "voronoi" if self.mesh else "grid")
         if self.is_block and self.spacing == 0.0:
             object.__setattr__(self, "spacing", DEFAULT_SPACING)
 

@@ -27,7 +27,7 @@ from vfx.geometry.sources import body_size, source_hash, surface_of, surface_vol
 
 
 def body(name="b", **settings) -> Body:
-    return Body(name=name, material="clay", **settings)
+    return Body(name=name, material="clay", **{"shape": "grid", **settings})
 
 
 @pytest.fixture

@@ -28,6 +28,12 @@ def surface(device, raw, **settings):
     return make_surface(device, raw, body(**settings))
 
 
+def test_a_mesh_is_divided_into_cells_and_a_box_into_cubes_unless_the_shot_says_otherwise():
+    assert body().shape == "voronoi" and body(shape="grid").shape == "grid"
+    assert Body(material="clay", box=(1.0, 1.0, 1.0), elements=10).shape == "grid"
+    assert Body(material="clay", cells=(2, 2, 2)).shape == "grid"
+
+
 # ------------------------------------------------------------------ right solids
 
 def test_a_sound_mesh_keeps_its_volume_and_says_so(device):

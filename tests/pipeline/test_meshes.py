@@ -16,6 +16,7 @@ frames = "1001-1001"
 name = "thing"
 material = "clay"
 mesh = "thing.obj"
+shape = "grid"
 height = 0.2
 elements = 500
 center = [0.0, 0.5, 0.0]
@@ -99,7 +100,7 @@ def test_a_mesh_that_may_not_be_read_ends_in_exit_code_3(vfx, shot, monkeypatch)
 
 
 def test_too_few_tetrahedra_are_refused_with_the_least_number(vfx, shot):
-    shot.write_text(SHOT.replace("elements = 500", 'elements = 2\nshape = "tet-shell"'))
+    shot.write_text(SHOT.replace("elements = 500", "elements = 2").replace("grid", "tet-shell"))
     result = vfx("check", shot)
     assert result.exit_code == 2
     assert "bodies[1].elements: found 2, but layers of tetrahedra take at least 50" in result.output
@@ -151,7 +152,7 @@ def test_names_in_an_old_encoding_do_not_matter(vfx, shot):
 @pytest.mark.parametrize("count", [500, 5000])
 def test_a_sheet_is_refused_as_a_shell(vfx, shot, count):
     write_obj(shot.with_name("thing.obj"), box((1.0, 1e-3, 1.0)))
-    shot.write_text(SHOT.replace("height = 0.2", 'shape = "tet-shell"')
+    shot.write_text(SHOT.replace("height = 0.2\n", "").replace("grid", "tet-shell")
                     .replace("elements = 500", f"elements = {count}"))
     result = vfx("stage", "geometry", shot, "--device", "cpu")
     assert result.exit_code == 2
