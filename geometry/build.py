@@ -29,7 +29,7 @@ from vfx.geometry.grid import (
     refuse_box_overlap,
 )
 from vfx.geometry.handoff import Array, Faces, Solid
-from vfx.geometry.inspect import MeshReport
+from vfx.geometry.inspect import MeshReport, counted
 from vfx.geometry.shell import divide_shell
 from vfx.geometry.sources import block_edges, body_size, surface_of, surface_volume
 from vfx.geometry.voronoi import divide_voronoi
@@ -196,7 +196,8 @@ def _divide(device: Device, body: Body, folder: Path | None, progress: Progress)
                          "or unite them in a modelling program, or use another shape") from None
     if count is not None and abs(len(elements.position) - count) > MOST_OFF_COUNT * count:
         elements = dataclasses.replace(elements, notes=(*elements.notes, (
-            f"{count:,} elements were asked for; parts as small or thin as these take others.")))
+            f"Asked for {counted(count, 'element')}; parts as small or thin as these take another "
+            "number.")))
     return _Part(body, surface, elements, cell, axes)
 
 
@@ -285,5 +286,5 @@ def refuse_overlap(device: Device, parts: Sequence[_Part]) -> None:
             if inside.any():
                 raise ValueError(
                     f"bodies '{part.body.name}' and '{parts[b].body.name}' overlap at rest "
-                    f"({int(inside.sum())} elements of the second lie inside the first); move or "
-                    "turn one of them")
+                    f"({counted(int(inside.sum()), 'element')} of the second inside the first); "
+                    "move or turn one of them")

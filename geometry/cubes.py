@@ -15,6 +15,7 @@ from vfx.geometry.elements import Elements, Progress, Surface
 from vfx.geometry.faces import empty_faces
 from vfx.geometry.grid import box_cells, box_edges
 from vfx.geometry.handoff import Array
+from vfx.geometry.inspect import counted
 from vfx.geometry.mesh_files import MeshError
 from vfx.geometry.sources import surface_volume
 
@@ -123,10 +124,11 @@ def _fill(
 def _notes(n: int, spacing: float, filled: float, edge: Array) -> list[str]:
     graph = coo_array((np.ones(len(edge), np.int8), (edge[:, 0], edge[:, 1])), shape=(n, n))
     n_parts, part = connected_components(graph.tocsr(), directed=False)
-    notes = [f"{n:,} cubes of {spacing:.4g} m fill {100 * filled:.2f} % of the mesh's volume."]
+    notes = [f"{counted(n, 'cube')} of {spacing:.4g} m for {100 * filled:.2f} % of the mesh's "
+             "volume."]
     if n_parts > 1:
         largest = int(np.bincount(part).max())
-        notes.append(f"They hang together in {n_parts} parts, the largest of {largest:,} cubes. If "
-                     "the mesh has fewer, what joins them is thinner than a cube: lower the "
-                     "spacing to keep it.")
+        notes.append(f"They hang together in {n_parts:,} parts, the largest of "
+                     f"{counted(largest, 'cube')}. If the mesh has fewer, what joins them is "
+                     "thinner than a cube: lower the spacing to keep it.")
     return notes

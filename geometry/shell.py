@@ -24,7 +24,7 @@ from vfx.geometry.band import Band, fill_band
 from vfx.geometry.distance import morton_order
 from vfx.geometry.elements import Elements, Progress, Surface
 from vfx.geometry.handoff import Array, Faces
-from vfx.geometry.inspect import place_text
+from vfx.geometry.inspect import counted, place_text
 from vfx.geometry.layers import Points
 from vfx.geometry.parts import solids
 from vfx.geometry.shell_body import (
@@ -93,7 +93,8 @@ def divide_shell(
     is given; the other follows.
     """
     if layers < 2:
-        raise ValueError(f"a shell of {layers} layers has no inside; layers must be at least 2")
+        raise ValueError(f"a shell of {counted(layers, 'layer')} has no inside; layers must be at "
+                         "least 2")
     if (spacing is None) == (count is None):
         raise ValueError("a shell needs either a spacing or a count, and not both")
     progress("Measuring the mesh", 0.0)
@@ -112,9 +113,9 @@ def divide_shell(
                      if not len(shell.tet))
         place = frame.origin + frame.scale * first.surface.vertex.mean(axis=0)
         raise ValueError(
-            f"has {empty} of its {len(bodies)} solids too thin for a tetrahedron at a layer "
-            f"spacing of {unit * frame.scale:.4g} m, the first near {place_text(place)}; use a "
-            "smaller spacing or more elements, leave such parts out of the mesh, or use "
+            f"has {empty:,} of its {counted(len(bodies), 'solid')} too thin for a tetrahedron at a "
+            f"layer spacing of {unit * frame.scale:.4g} m, the first near {place_text(place)}; use "
+            "a smaller spacing or more elements, leave such parts out of the mesh, or use "
             'shape = "voronoi"')
     _refuse_unfit(bodies, shells, unit, layers, frame.scale)
     progress("Joining tetrahedra", 0.95)
@@ -259,9 +260,9 @@ def _refuse_thin(
     thick = 2.0 * volume / area
     wanted = max(PLATE_DENSITY * area / (PLATE_SPACING * thick) ** 2, 2.0 * count)
     raise ValueError(
-        f"is too thin for a shell of {count:,} tetrahedra: its walls, {thick * size:.3g} m on "
-        f"average, take about {wanted:,.0f} of them; ask for more, or use shape = "
-        '"voronoi", which follows the surface')
+        f"is too thin for a shell of {counted(count, 'tetrahedron', 'tetrahedra')}: its walls, "
+        f"{thick * size:.3g} m on average, take about {wanted:,.0f} of them; ask for more, or "
+        'use shape = "voronoi", which follows the surface')
 
 
 def _narrower(found: float) -> float:
@@ -352,10 +353,10 @@ def _notes(
     angle = least_dihedral(unit, tet)
     slivers = int((angle < SLIVER_ANGLE).sum())
     notes = [
-        f"{len(tet):,} tetrahedra on {len(unit):,} vertices in {layers} layers, "
-        f"{length_scale:.6g} m apart; they fill {volumes(unit, tet).sum() * of_mesh:.2%} of the "
+        f"{counted(len(tet), 'tetrahedron', 'tetrahedra')} on {len(unit):,} vertices in {layers} "
+        f"layers, {length_scale:.6g} m apart, for {volumes(unit, tet).sum() * of_mesh:.2%} of the "
         "mesh's volume",
-        f"smallest dihedral angle {angle.min():.3g} degrees; {slivers:,} slivers "
+        f"smallest dihedral angle {angle.min():.3g} degrees; {counted(slivers, 'sliver')} "
         f"({slivers / len(tet):.2%}) below {SLIVER_ANGLE:g} degrees",
     ]
     if len(bodies) > 1:
@@ -367,10 +368,12 @@ def _notes(
     detached = sum(shell.detached for shell in shells)
     if detached:
         share = sum(shell.detached_volume for shell in shells) * of_mesh
-        notes.append(f"{detached:,} tetrahedra ({share:.3%} of the mesh's volume) hung on no face "
-                     "of the rest and were left out")
+        left = counted(detached, "tetrahedron", "tetrahedra")
+        notes.append(f"left out {left} ({share:.3%} of the mesh's volume) that hung on no face of "
+                     "the rest")
     kept_outer = sum(shell.kept_outer for shell in shells)
     if kept_outer:
-        notes.append(f"{kept_outer:,} tetrahedra have all corners on the surface, at sharp edges "
-                     "and in parts thinner than two layers, and were kept")
+        kept = counted(kept_outer, "tetrahedron", "tetrahedra")
+        notes.append(f"kept {kept} with all corners on the surface, at sharp edges and in parts "
+                     "thinner than two layers")
     return tuple(notes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -79,8 +80,8 @@ def test_duplicate_triangles_and_slivers_of_two_corners_are_dropped(device):
         [raw.triangle, raw.triangle[:3], raw.triangle[5:6], [[0, 0, 1]]]))
     made, report = surface(device, spoiled)
     assert len(made.triangle) == 12
-    assert "Dropped 1 triangles without an area." in report.notes
-    assert "Dropped 4 triangles that lie on others." in report.notes
+    assert "Dropped 1 triangle without an area." in report.notes
+    assert "Dropped 4 triangles on top of others." in report.notes
 
 
 def test_a_flap_of_two_faces_back_to_back_is_dropped(device):
@@ -98,7 +99,8 @@ def test_a_shell_inside_another_is_a_cavity_however_it_faces(device, faces_inwar
     made, report = surface(device, joined(box(), flipped(inner) if faces_inward else inner))
     assert surface_volume(made) == pytest.approx(1.0 - 0.125)
     assert (report.bodies, report.cavities) == (1, 1)
-    assert any("taken as cavities" in note for note in report.notes) != faces_inward
+    assert any(note == "Took 1 shell inside another, facing outward, as hollow."
+               for note in report.notes) != faces_inward
 
 
 def test_a_body_inside_a_cavity_is_solid_again(device):
@@ -141,6 +143,18 @@ def test_holes_are_named_with_number_and_place(device):
     report = caught.value.report
     assert [hole.edges for hole in report.holes] == [3, 3]
     assert not report.is_watertight
+
+
+@pytest.mark.parametrize("spoil", [
+    lambda: flipped(joined(box(), box(center=(3.0, 0.0, 0.0))), slice(12)),
+    lambda: joined(box(), box((0.5, 0.5, 0.5))),
+    lambda: flipped(sphere(), slice(0, 1)),
+    lambda: without(sphere(), 3)])
+def test_one_of_a_thing_is_told_as_one(device, spoil):
+    _, report = surface(device, spoil(), repair=True)
+    text = " ".join(report.lines())
+    assert re.search(r"(Turned|Took|Closed) 1 (shell|flipped face|hole)", text)
+    assert not re.search(r"\b1 \w+s\b", text)
 
 
 @pytest.mark.parametrize("settings", [
@@ -472,7 +486,7 @@ def test_films_that_enclose_nothing_are_dropped(device):
         turned = dataclasses.replace(part, triangle=part.triangle[:, turn])
         made, report = surface(device, joined(box(), turned))
         assert len(made.triangle) == 12 and report.volume == pytest.approx(1.0)
-        assert any("enclose nothing" in note for note in report.notes)
+        assert "Dropped 4 triangles of 1 shell with nothing inside." in report.notes
 
 
 # ------------------------------------------------------------------ faces of many corners
