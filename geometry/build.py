@@ -31,7 +31,14 @@ from vfx.geometry.grid import (
 from vfx.geometry.handoff import Array, Faces, Solid
 from vfx.geometry.inspect import MeshReport, counted
 from vfx.geometry.shell import divide_shell
-from vfx.geometry.sources import block_edges, body_size, surface_of, surface_volume
+from vfx.geometry.sources import block_edges, body_size, surface_area, surface_of, surface_volume
+from vfx.geometry.thickness import (
+    MOST_SPACING,
+    PLATE_LAYERS,
+    mean_thickness,
+    refuse_film,
+    way_out,
+)
 from vfx.geometry.voronoi import divide_voronoi
 
 #: Bytes of memory at the peak for an element and for a triangle, by shape: from above what
@@ -102,6 +109,11 @@ def check_bodies(bodies: Sequence[Body], folder: Path | None = None) -> None:
             raise ValueError(f"body '{body.name}': {key} {message}" if key else
                              f"body '{body.name}' {message}")
         check_place(body, folder)
+        if body.shape == "voronoi":
+            try:
+                refuse_film(*_volume_and_area(body, folder))
+            except ValueError as error:
+                raise ValueError(f"body '{body.name}' {error}") from None
     names = [body.name for body in bodies]
     for name in names:
         if names.count(name) > 1:
@@ -147,6 +159,30 @@ def lowest_point(body: Body, folder: Path | None = None) -> float:
     if not body.mesh:
         return float(body.center[1] - np.abs(up) @ np.array(block_edges(body)) / 2)
     return float(body.center[1] + (surface_of(body, folder)[0].vertex @ up).min())
+
+
+def thin_bodies(bodies: Sequence[Body], folder: Path | None = None) -> list[str]:
+    """Return a sentence for each mesh that is probably too thin for its elements."""
+    lines = []
+    for body in bodies:
+        if not body.mesh or body.shape not in MOST_SPACING:
+            continue
+        volume, area = _volume_and_area(body, folder)
+        thick, spacing = mean_thickness(volume, area), body_size(body, folder).spacing
+        if body.shape == "tet-shell" and body.elements:
+            spacing *= PLATE_LAYERS
+        if spacing > MOST_SPACING[body.shape] * thick:
+            what = "cubes" if body.shape == "grid" else "layers of tetrahedra"
+            fix = way_out(volume, area, "lower the spacing, ask for more elements")
+            lines.append(f"body '{body.name}' is {thick:.3g} m thick on average, probably too thin "
+                         f"for {what} {spacing:.3g} m apart, which geometry then refuses; {fix}")
+    return lines
+
+
+def _volume_and_area(body: Body, folder: Path | None) -> tuple[float, float]:
+    """Return the volume [m^3] and the area [m^2] of a body's surface."""
+    surface = surface_of(body, folder)[0]
+    return surface_volume(surface), surface_area(surface)
 
 
 def solid_bytes(bodies: Sequence[Body], folder: Path | None = None) -> int:

@@ -38,6 +38,7 @@ from vfx.geometry.shell_body import (
 )
 from vfx.geometry.skin import dress_faces
 from vfx.geometry.tetrahedra import FACES, least_dihedral, share_faces, volumes
+from vfx.geometry.thickness import mean_thickness, way_out
 
 #: Distance of neighbours on a layer, in layer spacings. The mean over all six of them is 1.09
 #: times that: the edge of regular tetrahedra as high as a layer spacing.
@@ -112,11 +113,12 @@ def divide_shell(
         first = next(body for body, shell in zip(bodies, shells, strict=True)
                      if not len(shell.tet))
         place = frame.origin + frame.scale * first.surface.vertex.mean(axis=0)
+        fix = _way_out(bodies, frame.scale, "use a smaller spacing or more elements, leave such "
+                       "parts out of the mesh")
         raise ValueError(
             f"has {empty:,} of its {counted(len(bodies), 'solid')} too thin for a tetrahedron at a "
-            f"layer spacing of {unit * frame.scale:.4g} m, the first near {place_text(place)}; use "
-            "a smaller spacing or more elements, leave such parts out of the mesh, or use "
-            'shape = "voronoi"')
+            f"layer spacing of {unit * frame.scale:.4g} m, the first near {place_text(place)}; "
+            f"{fix}")
     _refuse_unfit(bodies, shells, unit, layers, frame.scale)
     progress("Joining tetrahedra", 0.95)
     elements = _elements(frame, bodies, shells, unit, layers)
@@ -139,14 +141,13 @@ def _refuse_unfit(
     cells = max(2, round(SAMPLE_CELLS / len(bodies) ** (1.0 / 3.0)))
     wanted = of_mesh * sum(_volume_within(body, (layers - 1) * unit, cells) for body in bodies)
     lost = max(dropped, wanted - filled)
-    way_out = ('use a smaller spacing or more elements, or shape = "voronoi", which follows the '
-               "surface")
+    fix = _way_out(bodies, size, "use a smaller spacing or more elements")
     if lost > MOST_LOST:
         raise ValueError(f"is too thin for tetrahedra at a layer spacing of {spacing:.4g} m: "
-                         f"{lost:.1%} of its volume would be left out; {way_out}")
+                         f"{lost:.1%} of its volume would be left out; {fix}")
     if filled > MOST_FILLED:
         raise ValueError(f"has gaps or dents too narrow for tetrahedra at a layer spacing of "
-                         f"{spacing:.4g} m, which would fill {filled:.1%} of its volume; {way_out}")
+                         f"{spacing:.4g} m, which would fill {filled:.1%} of its volume; {fix}")
 
 
 def _volume_within(body: Body, depth: float, cells: int) -> float:
@@ -254,15 +255,26 @@ def _refuse_thin(
     bodies: Sequence[Body], spacing: float, count: int, size: float, most: float
 ) -> None:
     """Raise ValueError where the surface alone would have far more points than tetrahedra."""
-    area, volume = sum(body.area for body in bodies), sum(body.volume for body in bodies)
+    area, volume = _area_and_volume(bodies)
     if area <= most * count * 0.5 * math.sqrt(3.0) * (ACROSS * spacing) ** 2:
         return
-    thick = 2.0 * volume / area
+    thick = mean_thickness(volume, area)
     wanted = max(PLATE_DENSITY * area / (PLATE_SPACING * thick) ** 2, 2.0 * count)
     raise ValueError(
         f"is too thin for a shell of {counted(count, 'tetrahedron', 'tetrahedra')}: its walls, "
-        f"{thick * size:.3g} m on average, take about {wanted:,.0f} of them; ask for more, or "
-        'use shape = "voronoi", which follows the surface')
+        f"{thick * size:.3g} m on average, take about {wanted:,.0f} of them; "
+        f"{_way_out(bodies, size, 'ask for more')}")
+
+
+def _way_out(bodies: Sequence[Body], size: float, finer: str) -> str:
+    """Return what to do where bodies are too thin; ``size`` [m] is that of the mesh."""
+    area, volume = _area_and_volume(bodies)
+    return way_out(volume * size**3, area * size**2, finer)
+
+
+def _area_and_volume(bodies: Sequence[Body]) -> tuple[float, float]:
+    """Return the area and the volume of all bodies together."""
+    return sum(body.area for body in bodies), sum(body.volume for body in bodies)
 
 
 def _narrower(found: float) -> float:
@@ -276,7 +288,7 @@ def _narrower(found: float) -> float:
 
 def _first_spacing(bodies: Sequence[Body], count: int, layers: int) -> float:
     """Return a layer spacing for ``count`` from area and volume alone."""
-    area, volume = sum(body.area for body in bodies), sum(body.volume for body in bodies)
+    area, volume = _area_and_volume(bodies)
     thin = math.sqrt(DENSITY * (layers - 1) * area / count)
     thick = (DENSITY * volume / count) ** (1.0 / 3.0)
     return float(min(thin, thick))

@@ -132,6 +132,12 @@ def surface_volume(surface: Surface) -> float:
     return float(np.einsum("ij,ij->", corner[:, 0], np.cross(corner[:, 1], corner[:, 2])) / 6.0)
 
 
+def surface_area(surface: Surface) -> float:
+    """Return the area of a surface [m^2]."""
+    a, b, c = (surface.vertex[surface.triangle[:, k]] for k in range(3))
+    return 0.5 * float(np.linalg.norm(np.cross(b - a, c - a), axis=1).sum())
+
+
 def _count(body: Body, spacing: float, volume: float, area: float) -> tuple[float, float]:
     """Return about how many elements there are at a spacing, and the volume they fill."""
     cube = spacing**3

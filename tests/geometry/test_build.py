@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
@@ -339,6 +340,19 @@ def test_a_film_is_refused_before_cells_as_small_as_it_is_thin_are_made(device, 
     path = str(write_obj(tmp_path / "m.obj", box((1.0, 1.0, 1e-7))))
     with pytest.raises(ValueError, match="too thin to be divided: 1e-07 m on average; make it"):
         build_solid(device, [body(mesh=path, shape="voronoi", elements=1000)])
+
+
+@pytest.mark.parametrize("shape", ["grid", "tet-shell"])
+def test_a_film_is_not_sent_to_a_shape_that_refuses_it_too(device, tmp_path, shape):
+    path = str(write_obj(tmp_path / "film.obj", box((1.0, 1.0, 1e-7))))
+    with pytest.raises(ValueError, match=r"make it .* m thick at least, and use shape") as caught:
+        build_solid(device, [body(mesh=path, shape=shape, elements=1000)])
+    assert "more" not in str(caught.value) and "lower" not in str(caught.value)
+    # What it advises does help.
+    thick = 1.02 * float(re.search(r"make it (\S+) m", str(caught.value))[1])
+    path = str(write_obj(tmp_path / "sheet.obj", box((1.0, 1.0, thick))))
+    sheet = build_solid(device, [body(mesh=path, shape="voronoi", elements=50)]).solid
+    assert sheet.volume.sum() == pytest.approx(thick)
 
 
 def test_a_mesh_that_lies_on_itself_is_refused_with_the_place_and_a_way_out(device, tmp_path):
