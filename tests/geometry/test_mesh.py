@@ -359,6 +359,46 @@ def test_every_format_gives_the_same_sphere(device, tmp_path, suffix):
     assert report.volume == pytest.approx(surface(device, raw)[1].volume, rel=1e-6)
 
 
+@pytest.mark.parametrize(("padding", "says"), [
+    (b"\n", "Ignored 1 byte behind"), (b"made by hand", "Ignored 12 bytes"),
+    (bytes(4096), "Ignored 4,096 bytes"), (b"", "")])
+def test_padding_behind_a_binary_stl_is_noted_and_left(device, tmp_path, padding, says):
+    import trimesh
+
+    raw, path = sphere(), tmp_path / "s.stl"
+    whole = trimesh.Trimesh(raw.vertex, raw.triangle, process=False).export(file_type="stl")
+    path.write_bytes(whole + padding)
+    made, report = surface(device, read_raw_mesh(path))
+    assert len(made.triangle) == len(raw.triangle)
+    assert [note[:len(says)] for note in report.notes] == [says] * bool(says)
+    # A file cut short, or with more triangles than it counts, is still damaged.
+    for damaged in (whole[:-1], whole[:-50], whole + whole[84:284]):
+        path.write_bytes(damaged)
+        with pytest.raises(MeshError, match="cannot be read as STL"):
+            read_raw_mesh(path)
+
+
+_NAN_PLY = (b"ply\nformat ascii 1.0\nelement vertex 4\nproperty float x\nproperty float y\n"
+            b"property float z\nelement face 4\nproperty list uchar int vertex_indices\n"
+            b"end_header\n0 0 0\n1 0 0\n0 NaN 0\n0 0 1\n3 0 2 1\n3 0 1 3\n3 1 2 3\n3 0 3 2\n")
+_NAN_STL = b"solid s\n" + b"".join(
+    b"facet normal 0 0 0\nouter loop\nvertex " + b"\nvertex ".join(corners)
+    + b"\nendloop\nendfacet\n" for corners in itertools.combinations(
+        (b"0 0 0", b"1 0 0", b"0 nan 0", b"0 0 1"), 3)) + b"endsolid s\n"
+_NAN_OFF = b"OFF\n4 4 0\n0 0 0\n1 0 0\n0 nan 0\n0 0 1\n3 0 2 1\n3 0 1 3\n3 1 2 3\n3 0 3 2\n"
+
+
+@pytest.mark.parametrize(("suffix", "content"), [
+    ("ply", _NAN_PLY), ("stl", _NAN_STL), ("off", _NAN_OFF),
+    ("stl", bytes(80) + (1).to_bytes(4, "little")
+     + np.array([0, 0, 1, 0, 0, 0, 1, 0, 0, 0, np.nan, 0], "<f4").tobytes() + b"\0\0")])
+def test_vertices_that_are_no_numbers_are_refused_in_every_format(tmp_path, suffix, content):
+    path = tmp_path / f"m.{suffix}"
+    path.write_bytes(content)
+    with pytest.raises(MeshError, match="not finite, the first is number"):
+        read_raw_mesh(path)
+
+
 def test_uv_and_normals_of_a_file_are_kept_at_the_corners(device, tmp_path):
     path = tmp_path / "m.obj"
     path.write_text("""mtllib ../../../etc/secret.mtl
