@@ -29,9 +29,16 @@ from vfx.geometry.grid import (
     refuse_box_overlap,
 )
 from vfx.geometry.handoff import Array, Faces, Solid
-from vfx.geometry.inspect import MeshReport, counted
+from vfx.geometry.inspect import MeshReport, PlacedError, counted
 from vfx.geometry.shell import divide_shell
-from vfx.geometry.sources import block_edges, body_size, surface_area, surface_of, surface_volume
+from vfx.geometry.sources import (
+    block_edges,
+    body_size,
+    placement_of,
+    surface_area,
+    surface_of,
+    surface_volume,
+)
 from vfx.geometry.thickness import (
     MOST_SPACING,
     PLATE_LAYERS,
@@ -86,7 +93,7 @@ def build_solid(
         try:
             parts.append(_divide(device, body, folder, tell))
         except ValueError as error:
-            raise ValueError(f"body '{body.name}' {error}") from None
+            raise ValueError(f"body '{body.name}' {_told(error, body, folder)}") from None
     refuse_overlap(device, parts)
     solid = _assemble(parts)
     check_whole(solid)
@@ -228,13 +235,21 @@ def _divide(device: Device, body: Body, folder: Path | None, progress: Progress)
     except ValueError as error:
         if not body.mesh:
             raise
-        raise ValueError(f"{error}: faces of its mesh lie on each other there, or nearly so; part "
+        told = _told(error, body, folder)
+        raise ValueError(f"{told}: faces of its mesh lie on each other there, or nearly so; part "
                          "or unite them in a modelling program, or use another shape") from None
     if count is not None and abs(len(elements.position) - count) > MOST_OFF_COUNT * count:
         elements = dataclasses.replace(elements, notes=(*elements.notes, (
             f"Asked for {counted(count, 'element')}; parts as small or thin as these take another "
             "number.")))
     return _Part(body, surface, elements, cell, axes)
+
+
+def _told(error: ValueError, body: Body, folder: Path | None) -> ValueError:
+    """Return an error with its place, if it has one, where a modelling program shows it."""
+    if body.mesh and isinstance(error, PlacedError):
+        return error.moved(placement_of(body, folder).to_file)
+    return error
 
 
 def _divide_irregular(

@@ -8,7 +8,7 @@ from vfx.geometry.cubes import cell_edges
 from vfx.geometry.elements import Elements
 from vfx.geometry.faces import face_normals
 from vfx.geometry.handoff import Array, Faces, Solid
-from vfx.geometry.inspect import counted, place_text
+from vfx.geometry.inspect import PlacedError, counted
 
 #: Shares of the whole by which volumes may be off: of Voronoi cells from their mesh's, and of
 #: all elements from what their own faces enclose.
@@ -35,8 +35,8 @@ def check_elements(
     if not (elements.volume > 0.0).all():
         first = int(np.argmin(elements.volume > 0.0))
         empty = counted(int((elements.volume <= 0.0).sum()), "element")
-        raise ValueError(f"has {empty} empty or inverted, the first is {first} near "
-                         f"{place_text(elements.position[first])}")
+        raise PlacedError(f"has {empty} empty or inverted, the first is {first} near",
+                          elements.position[first])
     if not (elements.size > 0.0).all() or not elements.length_scale > 0.0:
         raise ValueError("has an element whose length scale is not above 0")
     if spacing is not None and abs(elements.length_scale - spacing) > SPACING * spacing:
@@ -97,8 +97,8 @@ def check_faces(faces: Faces, edge: Array, position: Array, volume: Array) -> No
     if (open_by > 1e-6).any():
         worst = int(np.argmax(open_by))
         several = counted(int((open_by > 1e-6).sum()), "element")
-        raise ValueError(f"has {several} whose faces do not close, the worst is {worst} near "
-                         f"{place_text(position[worst])}")
+        raise PlacedError(f"has {several} whose faces do not close, the worst is {worst} near",
+                          position[worst])
     found = np.zeros(n)
     for side, faced, sign in ((lower, slice(None), 1.0), (upper, inner, -1.0)):
         reach = np.einsum("ij,ij->i", first[faced] - position[side], area[faced]) / 3.0
@@ -111,8 +111,8 @@ def check_faces(faces: Faces, edge: Array, position: Array, volume: Array) -> No
     if off.any():
         worst = int(np.argmax(off))
         several = counted(int(off.sum()), "element")
-        raise ValueError(f"has {several} of a volume that the faces do not enclose, the first is "
-                         f"{worst} near {place_text(position[worst])}")
+        raise PlacedError(f"has {several} of a volume that the faces do not enclose, the first is "
+                          f"{worst} near", position[worst])
 
 
 def check_whole(solid: Solid) -> None:

@@ -148,6 +148,19 @@ def place_text(place: Array | Sequence[float] | None) -> str:
     return "(" + ", ".join(f"{x + 0.0:.4g}" for x in np.asarray(place).tolist()) + ")"
 
 
+class PlacedError(ValueError):
+    """What is wrong at a ``place`` (3,) of a body's axes [m], which is told between two texts."""
+
+    def __init__(self, before: str, place: Array, after: str = "") -> None:
+        super().__init__(f"{before} {place_text(place)}{after}")
+        self.before, self.place, self.after = before, place, after
+
+    def moved(self, to_file: Callable[[Array], Array]) -> PlacedError:
+        """Return the same of the place in its mesh file."""
+        return PlacedError(self.before, to_file(self.place),
+                           f" in the coordinates of the file{self.after}")
+
+
 def inspect_mesh(
     device: Device, vertex: Array, triangle: Array, notes: tuple[str, ...] = ()
 ) -> tuple[MeshReport, Topology, Shells]:

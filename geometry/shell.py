@@ -24,7 +24,7 @@ from vfx.geometry.band import Band, fill_band
 from vfx.geometry.distance import morton_order
 from vfx.geometry.elements import Elements, Progress, Surface
 from vfx.geometry.handoff import Array, Faces
-from vfx.geometry.inspect import counted, place_text
+from vfx.geometry.inspect import PlacedError, counted
 from vfx.geometry.layers import Points
 from vfx.geometry.parts import solids
 from vfx.geometry.shell_body import (
@@ -115,10 +115,9 @@ def divide_shell(
         place = frame.origin + frame.scale * first.surface.vertex.mean(axis=0)
         fix = _way_out(bodies, frame.scale, "use a smaller spacing or more elements, leave such "
                        "parts out of the mesh")
-        raise ValueError(
+        raise PlacedError(
             f"has {empty:,} of its {counted(len(bodies), 'solid')} too thin for a tetrahedron at a "
-            f"layer spacing of {unit * frame.scale:.4g} m, the first near {place_text(place)}; "
-            f"{fix}")
+            f"layer spacing of {unit * frame.scale:.4g} m, the first near", place, f"; {fix}")
     _refuse_unfit(bodies, shells, unit, layers, frame.scale)
     progress("Joining tetrahedra", 0.95)
     elements = _elements(frame, bodies, shells, unit, layers)
