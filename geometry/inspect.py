@@ -13,6 +13,7 @@ from vfx.geometry.columns import wound_volumes
 from vfx.geometry.crossings import build_tree, find_crossings
 from vfx.geometry.handoff import Array
 from vfx.geometry.shells import Shells, nest_shells
+from vfx.geometry.slits import split_slits
 from vfx.geometry.topology import Hole, Topology, find_topology
 
 #: Share of the volume that may be wound around twice or backward where a mesh cuts itself: the
@@ -36,6 +37,7 @@ class MeshReport:
     volume: float                        # [m^3]; of an open mesh what it would be
     area: float                          # [m^2]
     holes: tuple[Hole, ...]
+    largest_hole: float                  # [m]: the longest side of one that is no slit, or 0
     flipped: int                         # edges between triangles that face opposite sides
     flipped_place: Array | None
     one_sided: bool                      # no way to turn triangles makes all face one side
@@ -103,7 +105,7 @@ class MeshReport:
             count = "a hole" if len(self.holes) == 1 else counted(len(self.holes), "hole")
             them = "it" if len(self.holes) == 1 else "them"
             fix = ((f"one over {LARGEST_HOLE:.0%} of the mesh is too large to be closed here: "
-                    f"close {them} in a modelling program") if self.holes[0].size > largest
+                    f"close {them} in a modelling program") if self.largest_hole > largest
                    else elsewhere if repaired else f"set repair = true to close {them}")
             yield f"is open: {count}, {holes}{more}; {fix}"
         if self.tangled:
@@ -182,10 +184,13 @@ def inspect_mesh(
                           triangle[:, ::-1], triangle)
         once, wrong, overlap_place = wound_volumes(device, vertex, turned)
         overlap = wrong / (once + wrong) if once + wrong > 0.0 else 0.0
+    holes = tuple(topology.holes())
+    # A slit is as long as an edge, but has no width to be filled.
+    wide = find_topology(vertex, split_slits(vertex, triangle).triangle).holes() if holes else []
     report = MeshReport(
         triangles=len(triangle), vertices=len(vertex),
         size=vertex.max(axis=0) - vertex.min(axis=0), volume=volume,
-        area=0.5 * float(area.sum()), holes=tuple(topology.holes()),
+        area=0.5 * float(area.sum()), holes=holes, largest_hole=wide[0].size if wide else 0.0,
         flipped=int(topology.is_flipped.sum()),
         flipped_place=topology.place(topology.is_flipped),
         one_sided=bool(topology.is_flipped.any()) and topology.consistent_turns() is None,

@@ -21,7 +21,7 @@ from vfx.geometry.elements import Surface
 from vfx.geometry.handoff import Array
 from vfx.geometry.inspect import LARGEST_OVERLAP, MeshReport, counted, inspect_mesh
 from vfx.geometry.mesh_files import MeshError, RawMesh
-from vfx.geometry.repair import close_holes, face_alike, turn_triangles, unite_shells
+from vfx.geometry.repair import close_holes, close_slits, face_alike, turn_triangles, unite_shells
 from vfx.geometry.shading import corner_normals
 from vfx.geometry.topology import find_topology
 
@@ -254,10 +254,12 @@ def _doubles(triangle: Array) -> Array:
 
 
 def _repaired(device: Device, raw: RawMesh) -> tuple[RawMesh, list[str]]:
-    """Turn faces, close holes, turn shells and unite those that overlap."""
-    raw, notes = face_alike(raw, find_topology(raw.vertex, raw.triangle))
-    raw, more = close_holes(raw, find_topology(raw.vertex, raw.triangle))
-    notes += more
+    """Close slits, turn faces, close holes, turn shells and unite those that overlap."""
+    # Faces on both sides of a slit are neighbours only once it is closed.
+    raw, notes = close_slits(raw)
+    for mend in (face_alike, close_holes):
+        raw, more = mend(raw, find_topology(raw.vertex, raw.triangle))
+        notes += more
     report, topology, shells = inspect_mesh(device, raw.vertex, raw.triangle)
     if not topology.is_closed:
         return raw, notes

@@ -9,6 +9,7 @@ import numpy as np
 from vfx.geometry.handoff import Array
 from vfx.geometry.inspect import LARGEST_HOLE, ONE_SIDED, counted
 from vfx.geometry.mesh_files import MeshError, RawMesh
+from vfx.geometry.slits import split_slits
 from vfx.geometry.topology import Topology, find_topology
 
 
@@ -32,6 +33,18 @@ def face_alike(raw: RawMesh, topology: Topology) -> tuple[RawMesh, list[str]]:
     if not which.any():
         return raw, []
     return turn_triangles(raw, which), [f"Turned {counted(int(which.sum()), 'flipped face')}."]
+
+
+def close_slits(raw: RawMesh) -> tuple[RawMesh, list[str]]:
+    """Split triangles at the vertices of others that lie on their open edges."""
+    split = split_slits(raw.vertex, raw.triangle)
+    if not split.n_split:
+        return raw, []
+    closed = dataclasses.replace(
+        raw, triangle=split.triangle,
+        normal=None if raw.normal is None else split.at_corners(raw.normal),
+        uv=None if raw.uv is None else split.at_corners(raw.uv))
+    return closed, [f"Split {counted(split.n_split, 'triangle')} at vertices on open edges."]
 
 
 def close_holes(raw: RawMesh, topology: Topology) -> tuple[RawMesh, list[str]]:

@@ -178,6 +178,53 @@ def test_small_holes_are_closed_on_request(device):
     assert any("Closed 2 holes" in note for note in report.notes)
 
 
+def _with_slits(raw: RawMesh, *edges: tuple[int, int], n=1) -> RawMesh:
+    """Divide one of the two triangles at each edge at n vertices that the other does not have."""
+    for a, b in edges:
+        t, i = next((t, i) for t, row in enumerate(raw.triangle.tolist()) for i in range(3)
+                    if (row[i], row[(i + 1) % 3]) == (a, b))
+        c = raw.triangle[t, (i + 2) % 3]
+        new = len(raw.vertex) + np.arange(n)
+        share = np.arange(1, n + 1)[:, None] / (n + 1)
+        vertex = np.concatenate([raw.vertex, (1 - share) * raw.vertex[a] + share * raw.vertex[b]])
+        chain = [a, *new, b]
+        fan = [(chain[k], chain[k + 1], c) for k in range(n + 1)]
+        raw = RawMesh(vertex, np.concatenate([np.delete(raw.triangle, t, axis=0), fan]), None, None)
+    uv = raw.vertex[raw.triangle][:, :, :2].astype(np.float32)
+    return dataclasses.replace(raw, uv=uv)
+
+
+@pytest.mark.parametrize("n", [1, 4])
+@pytest.mark.parametrize("n_edges", [1, 4])
+def test_slits_of_no_width_are_closed_on_request_however_long(device, n, n_edges):
+    whole = box((1.0, 2.0, 3.0))
+    edges = sorted({tuple(sorted(edge)) for row in whole.triangle.tolist()
+                    for edge in itertools.pairwise([*row, row[0]])})[::18 // n_edges][:n_edges]
+    raw = _with_slits(whole, *edges, n=n)
+    with pytest.raises(MeshError, match=r"is open.*repair = true"):
+        surface(device, raw)
+    made, report = surface(device, raw, repair=True, anchor="origin")
+    assert find_topology(made.vertex, made.triangle).is_closed
+    assert report.volume == pytest.approx(6.0) and report.area == pytest.approx(22.0)
+    assert len(made.triangle) == 12 + 2 * n * n_edges
+    # Texture coordinates go along.
+    assert made.uv == pytest.approx(made.vertex[made.triangle][:, :, :2], abs=1e-6)
+
+
+def test_slits_whose_sides_have_vertices_at_different_places_are_closed(device):
+    raw = _with_slits(_with_slits(box(), (0, 4), n=1), (4, 0), n=2)
+    made, report = surface(device, raw, repair=True)
+    assert len(made.triangle) == 12 + 2 * 3 and report.volume == pytest.approx(1.0)
+    assert "Split 3 triangles at vertices on open edges." in report.notes
+
+
+def test_slits_are_closed_where_their_sides_face_opposite_ways(device):
+    raw = _with_slits(joined(box(), box(center=(3.0, 0.0, 0.0))), (0, 4), n=2)
+    which = (raw.triangle < 8).all(axis=1) & (np.arange(len(raw.triangle)) < 3)
+    made, report = surface(device, flipped(raw, which), repair=True)
+    assert surface_volume(made) == pytest.approx(2.0) and report.bodies == 2
+
+
 def test_large_holes_are_refused_even_with_repair(device):
     with pytest.raises(MeshError, match="too large to be closed"):
         surface(device, without(box(), 0, 1), repair=True)
