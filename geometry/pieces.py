@@ -85,7 +85,7 @@ def _notes(clipped: Clipped, n_split: int, n_chips: int, n_bubbles: int) -> tupl
     """Return what a person should know of the clipping."""
     notes = []
     if n_split:
-        notes.append(f"{counted(n_split, 'element')} of cells that the surface cuts into several")
+        notes.append(f"{counted(n_split, 'element')} from pieces of cells that the surface cuts")
     if n_chips:
         notes.append(f"{counted(n_chips, 'chip')} of cells, below {CHIP:g} of the cubed length "
                      "scale, went to the element beside")

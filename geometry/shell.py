@@ -115,9 +115,10 @@ def divide_shell(
         place = frame.origin + frame.scale * first.surface.vertex.mean(axis=0)
         fix = _way_out(bodies, frame.scale, "use a smaller spacing or more elements, leave such "
                        "parts out of the mesh")
+        which = "is" if len(bodies) == 1 else f"has {empty:,} of its {len(bodies):,} solids"
         raise PlacedError(
-            f"has {empty:,} of its {counted(len(bodies), 'solid')} too thin for a tetrahedron at a "
-            f"layer spacing of {unit * frame.scale:.4g} m, the first near", place, f"; {fix}")
+            f"{which} too thin for a tetrahedron at a layer spacing of {unit * frame.scale:.4g} m, "
+            f"{'' if len(bodies) == 1 else 'the first '}near", place, f"; {fix}")
     _refuse_unfit(bodies, shells, unit, layers, frame.scale)
     progress("Joining tetrahedra", 0.95)
     elements = _elements(frame, bodies, shells, unit, layers)
