@@ -219,7 +219,7 @@ def test_slits_whose_sides_have_vertices_at_different_places_are_closed(device):
 
 
 def test_slits_are_closed_where_their_sides_face_opposite_ways(device):
-    raw = _with_slits(joined(box(), box(center=(3.0, 0.0, 0.0))), (0, 4), n=2)
+    raw = _with_slits(joined(box(), box(center=(1.5, 0.0, 0.0))), (0, 4), n=2)
     which = (raw.triangle < 8).all(axis=1) & (np.arange(len(raw.triangle)) < 3)
     made, report = surface(device, flipped(raw, which), repair=True)
     assert surface_volume(made) == pytest.approx(2.0) and report.bodies == 2
