@@ -28,6 +28,7 @@ from vfx.geometry.grading import Grading, SizeField, sizes_of
 from vfx.geometry.handoff import Array
 from vfx.geometry.inside import WindingNumbers
 from vfx.geometry.point_grid import PointGrid, grid_points
+from vfx.geometry.thickness import refuse_film
 
 #: How often cells throw a dart before they are cut, level by level.
 TURNS = (3, 2, 1)
@@ -38,8 +39,6 @@ DEEPEST = 10
 PROVEN = 5
 #: Cells of the first lattice.
 MOST_CELLS = 60_000_000
-#: Cells as small as a body is thin that its surface may have: they are what darts need to hit it.
-MOST_THIN_CELLS = 30_000_000
 #: Number of points times distance cubed, a volume; and more of them a surface, times distance
 #: squared (measured on cubes).
 DENSITY, SURFACE_DENSITY = 0.733, 0.232
@@ -96,10 +95,7 @@ class Sampler:
                              "closed, with its triangles anticlockwise seen from outside")
         self.area = float(np.linalg.norm(np.cross(b - a, c - a), axis=1).sum() / 2.0)
         self.relative = SizeField.of(grading, self.lower, self.upper)
-        thick = 2.0 * self.volume / self.area
-        if self.area > MOST_THIN_CELLS * thick**2:
-            raise ValueError(f"is too thin to be divided: {thick:.3g} m on average; make it "
-                             f"{(self.area / MOST_THIN_CELLS) ** 0.5:.2g} m thick at least")
+        refuse_film(self.volume, self.area)
 
     def sample_count(self, count: int, progress: Progress) -> Samples:
         """Return exactly ``count`` points, as far apart as the search finds."""

@@ -29,10 +29,24 @@ from vfx.geometry.grid import (
     refuse_box_overlap,
 )
 from vfx.geometry.handoff import Array, Faces, Solid
-from vfx.geometry.inspect import MeshReport
+from vfx.geometry.inspect import MeshReport, PlacedError, counted
 from vfx.geometry.products import turned
 from vfx.geometry.shell import divide_shell
-from vfx.geometry.sources import block_edges, body_size, surface_of, surface_volume
+from vfx.geometry.sources import (
+    block_edges,
+    body_size,
+    placement_of,
+    surface_area,
+    surface_of,
+    surface_volume,
+)
+from vfx.geometry.thickness import (
+    MOST_SPACING,
+    PLATE_LAYERS,
+    mean_thickness,
+    refuse_film,
+    way_out,
+)
 from vfx.geometry.voronoi import divide_voronoi
 
 #: Bytes of memory at the peak for an element and for a triangle, by shape: from above what
@@ -80,7 +94,7 @@ def build_solid(
         try:
             parts.append(_divide(device, body, folder, tell))
         except ValueError as error:
-            raise ValueError(f"body '{body.name}' {error}") from None
+            raise ValueError(f"body '{body.name}' {_told(error, body, folder)}") from None
     refuse_overlap(device, parts)
     solid = _assemble(parts)
     check_whole(solid)
@@ -103,6 +117,11 @@ def check_bodies(bodies: Sequence[Body], folder: Path | None = None) -> None:
             raise ValueError(f"body '{body.name}': {key} {message}" if key else
                              f"body '{body.name}' {message}")
         check_place(body, folder)
+        if body.shape == "voronoi":
+            try:
+                refuse_film(*_volume_and_area(body, folder))
+            except ValueError as error:
+                raise ValueError(f"body '{body.name}' {error}") from None
     names = [body.name for body in bodies]
     for name in names:
         if names.count(name) > 1:
@@ -150,6 +169,30 @@ def lowest_point(body: Body, folder: Path | None = None) -> float:
     return float(body.center[1] + (surface_of(body, folder)[0].vertex @ up).min())
 
 
+def thin_bodies(bodies: Sequence[Body], folder: Path | None = None) -> list[str]:
+    """Return a sentence for each mesh that is probably too thin for its elements."""
+    lines = []
+    for body in bodies:
+        if not body.mesh or body.shape not in MOST_SPACING:
+            continue
+        volume, area = _volume_and_area(body, folder)
+        thick, spacing = mean_thickness(volume, area), body_size(body, folder).spacing
+        if body.shape == "tet-shell" and body.elements:
+            spacing *= PLATE_LAYERS
+        if spacing > MOST_SPACING[body.shape] * thick:
+            what = "cubes" if body.shape == "grid" else "layers of tetrahedra"
+            fix = way_out(volume, area, "lower the spacing, ask for more elements")
+            lines.append(f"body '{body.name}' is {thick:.3g} m thick on average, probably too thin "
+                         f"for {what} {spacing:.3g} m apart, which geometry then refuses; {fix}")
+    return lines
+
+
+def _volume_and_area(body: Body, folder: Path | None) -> tuple[float, float]:
+    """Return the volume [m^3] and the area [m^2] of a body's surface."""
+    surface = surface_of(body, folder)[0]
+    return surface_volume(surface), surface_area(surface)
+
+
 def solid_bytes(bodies: Sequence[Body], folder: Path | None = None) -> int:
     """Return about how much memory building the solid of ``bodies`` takes [bytes]."""
     needed = 0
@@ -193,12 +236,21 @@ def _divide(device: Device, body: Body, folder: Path | None, progress: Progress)
     except ValueError as error:
         if not body.mesh:
             raise
-        raise ValueError(f"{error}: faces of its mesh lie on each other there, or nearly so; part "
+        told = _told(error, body, folder)
+        raise ValueError(f"{told}: faces of its mesh lie on each other there, or nearly so; part "
                          "or unite them in a modelling program, or use another shape") from None
     if count is not None and abs(len(elements.position) - count) > MOST_OFF_COUNT * count:
         elements = dataclasses.replace(elements, notes=(*elements.notes, (
-            f"{count:,} elements were asked for; parts as small or thin as these take others.")))
+            f"Asked for {counted(count, 'element')}; parts as small or thin as these take another "
+            "number.")))
     return _Part(body, surface, elements, cell, axes)
+
+
+def _told(error: ValueError, body: Body, folder: Path | None) -> ValueError:
+    """Return an error with its place, if it has one, where a modelling program shows it."""
+    if body.mesh and isinstance(error, PlacedError):
+        return error.moved(placement_of(body, folder).to_file)
+    return error
 
 
 def _divide_irregular(
@@ -284,5 +336,5 @@ def refuse_overlap(device: Device, parts: Sequence[_Part]) -> None:
             if inside.any():
                 raise ValueError(
                     f"bodies '{part.body.name}' and '{parts[b].body.name}' overlap at rest "
-                    f"({int(inside.sum())} elements of the second lie inside the first); move or "
-                    "turn one of them")
+                    f"({counted(int(inside.sum()), 'element')} of the second inside the first); "
+                    "move or turn one of them")

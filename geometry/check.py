@@ -8,7 +8,7 @@ from vfx.geometry.cubes import cell_edges
 from vfx.geometry.elements import Elements
 from vfx.geometry.faces import face_normals
 from vfx.geometry.handoff import Array, Faces, Solid
-from vfx.geometry.inspect import place_text
+from vfx.geometry.inspect import PlacedError, counted
 
 #: Shares of the whole by which volumes may be off: of Voronoi cells from their mesh's, and of
 #: all elements from what their own faces enclose.
@@ -34,9 +34,9 @@ def check_elements(
             raise ValueError(f"has an element whose {name} is not finite")
     if not (elements.volume > 0.0).all():
         first = int(np.argmin(elements.volume > 0.0))
-        raise ValueError(f"has {int((elements.volume <= 0.0).sum())} elements that are empty or "
-                         f"inverted, the first is {first} near "
-                         f"{place_text(elements.position[first])}")
+        empty = counted(int((elements.volume <= 0.0).sum()), "element")
+        raise PlacedError(f"has {empty} empty or inverted, the first is {first} near",
+                          elements.position[first])
     if not (elements.size > 0.0).all() or not elements.length_scale > 0.0:
         raise ValueError("has an element whose length scale is not above 0")
     if spacing is not None and abs(elements.length_scale - spacing) > SPACING * spacing:
@@ -96,8 +96,9 @@ def check_faces(faces: Faces, edge: Array, position: Array, volume: Array) -> No
     open_by = np.linalg.norm(gap, axis=1) / np.maximum(span, 1e-300)
     if (open_by > 1e-6).any():
         worst = int(np.argmax(open_by))
-        raise ValueError(f"has {int((open_by > 1e-6).sum())} elements whose faces do not close, "
-                         f"the worst is {worst} near {place_text(position[worst])}")
+        several = counted(int((open_by > 1e-6).sum()), "element")
+        raise PlacedError(f"has {several} whose faces do not close, the worst is {worst} near",
+                          position[worst])
     found = np.zeros(n)
     for side, faced, sign in ((lower, slice(None), 1.0), (upper, inner, -1.0)):
         reach = np.einsum("ij,ij->i", first[faced] - position[side], area[faced]) / 3.0
@@ -109,8 +110,9 @@ def check_faces(faces: Faces, edge: Array, position: Array, volume: Array) -> No
     off = np.abs(found - volume) > 1e-3 * volume + 1e-9 * size.max() ** 3
     if off.any():
         worst = int(np.argmax(off))
-        raise ValueError(f"has {int(off.sum())} elements whose volume is not what their faces "
-                         f"enclose, the first is {worst} near {place_text(position[worst])}")
+        several = counted(int(off.sum()), "element")
+        raise PlacedError(f"has {several} of a volume that the faces do not enclose, the first is "
+                          f"{worst} near", position[worst])
 
 
 def check_whole(solid: Solid) -> None:

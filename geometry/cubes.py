@@ -15,8 +15,10 @@ from vfx.geometry.elements import Elements, Progress, Surface
 from vfx.geometry.faces import empty_faces
 from vfx.geometry.grid import box_cells, box_edges
 from vfx.geometry.handoff import Array
+from vfx.geometry.inspect import counted
 from vfx.geometry.mesh_files import MeshError
-from vfx.geometry.sources import surface_volume
+from vfx.geometry.sources import surface_area, surface_volume
+from vfx.geometry.thickness import way_out
 
 _MOST_COLUMNS = 2**31 - 1
 #: Share of the mesh's volume by which that of the cubes may be off.
@@ -52,14 +54,12 @@ def divide_grid(
         if least <= _NEAR or (number == 7 and least >= MOST_OFF):
             break
     assert spacing is not None
-    if not len(cell):
-        raise MeshError(f"has no room for a cube of {spacing:.4g} m; lower the spacing, ask for "
-                        "more elements, or use shape = \"voronoi\", which follows the surface")
     filled = len(cell) * spacing**3 / volume
     if not 1.0 - MOST_OFF < filled < 1.0 + MOST_OFF:
-        raise MeshError(f"is too thin for cubes of {spacing:.4g} m, which would have "
-                        f"{100 * filled:.0f} % of its volume; lower the spacing, ask for more "
-                        "elements, or use shape = \"voronoi\", which follows the surface")
+        room = (f"is too thin for cubes of {spacing:.4g} m, which would have {100 * filled:.0f} % "
+                "of its volume" if len(cell) else f"has no room for a cube of {spacing:.4g} m")
+        fix = way_out(volume, surface_area(surface), "lower the spacing, ask for more elements")
+        raise MeshError(f"{room}; {fix}")
     cell -= cell.min(axis=0)
     edge = cell_edges(cell)
     progress("cubes", 1.0)
@@ -123,10 +123,11 @@ def _fill(
 def _notes(n: int, spacing: float, filled: float, edge: Array) -> list[str]:
     graph = coo_array((np.ones(len(edge), np.int8), (edge[:, 0], edge[:, 1])), shape=(n, n))
     n_parts, part = connected_components(graph.tocsr(), directed=False)
-    notes = [f"{n:,} cubes of {spacing:.4g} m fill {100 * filled:.2f} % of the mesh's volume."]
+    notes = [f"{counted(n, 'cube')} of {spacing:.4g} m for {100 * filled:.2f} % of the mesh's "
+             "volume."]
     if n_parts > 1:
         largest = int(np.bincount(part).max())
-        notes.append(f"They hang together in {n_parts} parts, the largest of {largest:,} cubes. If "
-                     "the mesh has fewer, what joins them is thinner than a cube: lower the "
-                     "spacing to keep it.")
+        notes.append(f"They hang together in {n_parts:,} parts, the largest of "
+                     f"{counted(largest, 'cube')}. If the mesh has fewer, what joins them is "
+                     "thinner than a cube: lower the spacing to keep it.")
     return notes

@@ -13,6 +13,7 @@ from vfx.geometry.columns import wound_volumes
 from vfx.geometry.crossings import build_tree, find_crossings
 from vfx.geometry.handoff import Array
 from vfx.geometry.shells import Shells, nest_shells
+from vfx.geometry.slits import split_slits
 from vfx.geometry.topology import Hole, Topology, find_topology
 
 #: Share of the volume that may be wound around twice or backward where a mesh cuts itself: the
@@ -36,6 +37,7 @@ class MeshReport:
     volume: float                        # [m^3]; of an open mesh what it would be
     area: float                          # [m^2]
     holes: tuple[Hole, ...]
+    largest_hole: float                  # [m]: the longest side of one that is no slit, or 0
     flipped: int                         # edges between triangles that face opposite sides
     flipped_place: Array | None
     one_sided: bool                      # no way to turn triangles makes all face one side
@@ -76,17 +78,17 @@ class MeshReport:
         """Return the report as lines for a person."""
         x, y, z = self.size
         watertight = "watertight" if self.is_watertight else "not watertight"
-        parts = "1 body" if self.bodies == 1 else f"{self.bodies} bodies"
-        hollow = {0: "", 1: ", 1 cavity"}.get(self.cavities, f", {self.cavities} cavities")
+        parts = counted(self.bodies, "body", "bodies")
+        hollow = f", {counted(self.cavities, 'cavity', 'cavities')}" if self.cavities else ""
         crossings = "no self-intersections"
         if self.crossings:
-            crossings = (f"{self.crossings:,} self-intersections, the first near "
+            crossings = (f"{counted(self.crossings, 'self-intersection')}, the first near "
                          f"{place_text(self.crossing_place)}")
         return [
-            f"{self.triangles:,} triangles, {x:.4g} x {y:.4g} x {z:.4g} m, {watertight}, volume "
-            f"{self.volume:.4g} m^3, {parts}{hollow}", crossings,
-            *(f"hole of {hole.edges} edges and {hole.size:.3g} m at {place_text(hole.place)}"
-              for hole in self.holes[:5]),
+            f"{counted(self.triangles, 'triangle')}, {x:.4g} x {y:.4g} x {z:.4g} m, {watertight}, "
+            f"volume {self.volume:.4g} m^3, {parts}{hollow}", crossings,
+            *(f"hole of {counted(hole.edges, 'edge')} and {hole.size:.3g} m at "
+              f"{place_text(hole.place)}" for hole in self.holes[:5]),
             *self.notes]
 
     def problems(self, repaired: bool = False) -> Iterator[str]:
@@ -100,29 +102,29 @@ class MeshReport:
             holes = ", ".join(f"{hole.size:.3g} m wide at {place_text(hole.place)}"
                               for hole in self.holes[:3])
             more = f" and {len(self.holes) - 3} more" if len(self.holes) > 3 else ""
-            count = "a hole" if len(self.holes) == 1 else f"{len(self.holes)} holes"
+            count = "a hole" if len(self.holes) == 1 else counted(len(self.holes), "hole")
             them = "it" if len(self.holes) == 1 else "them"
             fix = ((f"one over {LARGEST_HOLE:.0%} of the mesh is too large to be closed here: "
-                    f"close {them} in a modelling program") if self.holes[0].size > largest
+                    f"close {them} in a modelling program") if self.largest_hole > largest
                    else elsewhere if repaired else f"set repair = true to close {them}")
             yield f"is open: {count}, {holes}{more}; {fix}"
         if self.tangled:
-            count = "an edge" if self.tangled == 1 else f"{self.tangled} edges"
+            count = "an edge" if self.tangled == 1 else counted(self.tangled, "edge")
             yield (f"has {count} where three or more faces meet that enclose nothing together, "
                    f"the first near {place_text(self.tangled_place)}; remove "
                    "inner walls and loose faces in a modelling program")
         if self.one_sided:
             yield ONE_SIDED
         elif self.flipped:
-            yield (f"has faces that are flipped: {self.flipped} edges lie between two that face "
-                   f"opposite sides, the first near {place_text(self.flipped_place)}; "
+            yield (f"has faces that are flipped, at {counted(self.flipped, 'edge')} between two "
+                   f"that face opposite sides, the first near {place_text(self.flipped_place)}; "
                    f"{elsewhere if repaired else 'set repair = true to turn them'}")
         if not self.holes and not self.tangled and not self.flipped:
             if self.inside_out:
                 whole = "is inside out" if self.inside_out >= self.bodies else (
                     f"has {self.inside_out} of {self.bodies} parts inside out")
                 fix = elsewhere if repaired else "set repair = true to turn them"
-                yield f"{whole} (its faces point inward); {fix}"
+                yield f"{whole} (faces point inward); {fix}"
             elif not self.volume > 0.0:
                 yield "encloses no volume, like a flat sheet; give it a thickness"
             if self.overlap > LARGEST_OVERLAP:
@@ -130,17 +132,35 @@ class MeshReport:
                     "set repair = true to unite parts that overlap, or mend it in a modelling "
                     "program") if self.bodies + self.cavities > 1 else (
                     "mend it in a modelling program")
-                cuts = (f"cuts through itself: {self.crossings:,} pairs of triangles, the first "
-                        f"near {place_text(self.crossing_place)}, and" if self.crossings
+                cuts = (f"cuts through itself: {counted(self.crossings, 'pair')} of triangles, the "
+                        f"first near {place_text(self.crossing_place)}, and" if self.crossings
                         else "lies over itself:")
                 yield (f"{cuts} {100 * self.overlap:.3g} % of its volume is enclosed twice or "
                        f"backward, as at {place_text(self.overlap_place)}; {fix}")
+
+
+def counted(number: int, one: str, several: str = "") -> str:
+    """Return so many of a thing, or one of it: 1,200 edges, 1 edge."""
+    return f"{number:,} {one if number == 1 else several or one + 's'}"
 
 
 def place_text(place: Array | Sequence[float] | None) -> str:
     """Return a place as a person writes it: (0.1, 0.25, -0.03)."""
     assert place is not None
     return "(" + ", ".join(f"{x + 0.0:.4g}" for x in np.asarray(place).tolist()) + ")"
+
+
+class PlacedError(ValueError):
+    """What is wrong at a ``place`` (3,) of a body's axes [m], which is told between two texts."""
+
+    def __init__(self, before: str, place: Array, after: str = "") -> None:
+        super().__init__(f"{before} {place_text(place)}{after}")
+        self.before, self.place, self.after = before, place, after
+
+    def moved(self, to_file: Callable[[Array], Array]) -> PlacedError:
+        """Return the same of the place in its mesh file."""
+        return PlacedError(self.before, to_file(self.place),
+                           f" in the coordinates of the file{self.after}")
 
 
 def inspect_mesh(
@@ -164,10 +184,13 @@ def inspect_mesh(
                           triangle[:, ::-1], triangle)
         once, wrong, overlap_place = wound_volumes(device, vertex, turned)
         overlap = wrong / (once + wrong) if once + wrong > 0.0 else 0.0
+    holes = tuple(topology.holes())
+    # A slit is as long as an edge, but has no width to be filled.
+    wide = find_topology(vertex, split_slits(vertex, triangle).triangle).holes() if holes else []
     report = MeshReport(
         triangles=len(triangle), vertices=len(vertex),
         size=vertex.max(axis=0) - vertex.min(axis=0), volume=volume,
-        area=0.5 * float(area.sum()), holes=tuple(topology.holes()),
+        area=0.5 * float(area.sum()), holes=holes, largest_hole=wide[0].size if wide else 0.0,
         flipped=int(topology.is_flipped.sum()),
         flipped_place=topology.place(topology.is_flipped),
         one_sided=bool(topology.is_flipped.any()) and topology.consistent_turns() is None,

@@ -19,9 +19,9 @@ from vfx.device import Device
 from vfx.geometry.bodies import FROM_FILE, UNITS, Body
 from vfx.geometry.elements import Surface
 from vfx.geometry.handoff import Array
-from vfx.geometry.inspect import LARGEST_OVERLAP, MeshReport, inspect_mesh
+from vfx.geometry.inspect import LARGEST_OVERLAP, MeshReport, counted, inspect_mesh
 from vfx.geometry.mesh_files import MeshError, RawMesh
-from vfx.geometry.repair import close_holes, face_alike, turn_triangles, unite_shells
+from vfx.geometry.repair import close_holes, close_slits, face_alike, turn_triangles, unite_shells
 from vfx.geometry.shading import corner_normals
 from vfx.geometry.topology import find_topology
 
@@ -59,9 +59,9 @@ def make_surface(
     if shells.faces_wrong.any():
         # Only cavities are left: nested shells that face outward.
         raw = turn_triangles(raw, shells.faces_wrong[topology.shell])
+        turned = counted(int(shells.faces_wrong.sum()), "shell")
         report = dataclasses.replace(report, notes=(
-            *report.notes, f"{int(shells.faces_wrong.sum())} shells lie inside another and face "
-            "outward; they are taken as cavities."))
+            *report.notes, f"Took {turned} inside another, facing outward, as hollow."))
     uv = np.zeros((len(raw.triangle), 3, 2), np.float32) if raw.uv is None else raw.uv
     return Surface(
         vertex=np.ascontiguousarray(raw.vertex),
@@ -147,8 +147,9 @@ def merged(raw: RawMesh) -> tuple[RawMesh, list[str]]:
             _, label = connected_components(graph.tocsr(), directed=False)
             _, first = np.unique(label, return_index=True)
             raw, more = _cleaned(dataclasses.replace(raw, triangle=first[label][raw.triangle]))
-            notes += [f"Welded {n - len(first)} vertices of open borders that lie within "
-                      f"{WELD:g} of the mesh's size.", *more]
+            welded = counted(n - len(first), "vertex", "vertices")
+            notes += [f"Welded {welded} of open borders, within {WELD:g} of the mesh's size of "
+                      "others.", *more]
     return _without_films(raw, notes)
 
 
@@ -175,8 +176,8 @@ def _without_films(raw: RawMesh, notes: list[str]) -> tuple[RawMesh, list[str]]:
         raw, vertex=raw.vertex[used], triangle=index.reshape(-1, 3),
         normal=None if raw.normal is None else raw.normal[keep],
         uv=None if raw.uv is None else raw.uv[keep])
-    return raw, [*notes, f"Dropped {int((~keep).sum())} triangles of {int(is_film.sum())} shells "
-                         "that enclose nothing."]
+    return raw, [*notes, f"Dropped {counted(int((~keep).sum()), 'triangle')} of "
+                         f"{counted(int(is_film.sum()), 'shell')} with nothing inside."]
 
 
 def unique_places(vertex: Array) -> tuple[Array, Array]:
@@ -212,10 +213,10 @@ def _cleaned(raw: RawMesh) -> tuple[RawMesh, list[str]]:
     a, b, c = raw.triangle.T
     keep = (a != b) & (b != c) & (c != a)
     if not keep.all():
-        notes.append(f"Dropped {int((~keep).sum())} triangles without an area.")
+        notes.append(f"Dropped {counted(int((~keep).sum()), 'triangle')} without an area.")
     doubles = _doubles(raw.triangle) & keep
     if doubles.any():
-        notes.append(f"Dropped {int(doubles.sum())} triangles that lie on others.")
+        notes.append(f"Dropped {counted(int(doubles.sum()), 'triangle')} on top of others.")
         keep &= ~doubles
     if not keep.any():
         raise MeshError("has every face twice, once for each side, and so encloses nothing; export "
@@ -253,16 +254,18 @@ def _doubles(triangle: Array) -> Array:
 
 
 def _repaired(device: Device, raw: RawMesh) -> tuple[RawMesh, list[str]]:
-    """Turn faces, close holes, turn shells and unite those that overlap."""
-    raw, notes = face_alike(raw, find_topology(raw.vertex, raw.triangle))
-    raw, more = close_holes(raw, find_topology(raw.vertex, raw.triangle))
-    notes += more
+    """Close slits, turn faces, close holes, turn shells and unite those that overlap."""
+    # Faces on both sides of a slit are neighbours only once it is closed.
+    raw, notes = close_slits(raw)
+    for mend in (face_alike, close_holes):
+        raw, more = mend(raw, find_topology(raw.vertex, raw.triangle))
+        notes += more
     report, topology, shells = inspect_mesh(device, raw.vertex, raw.triangle)
     if not topology.is_closed:
         return raw, notes
     if shells.faces_wrong.any():
         raw = turn_triangles(raw, shells.faces_wrong[topology.shell])
-        notes.append(f"Turned {int(shells.faces_wrong.sum())} shells that were inside out.")
+        notes.append(f"Turned {counted(int(shells.faces_wrong.sum()), 'shell')} right side out.")
         report, topology, shells = inspect_mesh(device, raw.vertex, raw.triangle)
     if report.overlap > LARGEST_OVERLAP and len(shells.volume) > 1:
         raw, more = unite_shells(raw)

@@ -7,6 +7,7 @@ triangulated; :mod:`vfx.geometry.mesh` makes a surface of it.
 
 from __future__ import annotations
 
+import dataclasses
 import io
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,10 @@ _KNOWN = ", ".join(name.upper() for name in SUFFIXES)
 #: Bytes of a file, and triangles of a mesh, at most.
 LARGEST_FILE = 4_000_000_000
 MOST_TRIANGLES = 50_000_000
+
+
+#: Bytes of a binary STL before its triangles, with their number at the end, and of each.
+_STL_HEAD, _STL_TRIANGLE = 84, 50
 
 
 class MeshError(ValueError):
@@ -152,7 +157,27 @@ def _read_bytes(data: bytes, suffix: str) -> RawMesh:
         return read_ply(data)
     if suffix == "off":
         return read_off(data)
+    if suffix == "stl":
+        data, notes = without_padding(data)
+        raw = _read_with_trimesh(data, suffix)
+        return dataclasses.replace(raw, notes=(*raw.notes, *notes))
     return _read_with_trimesh(data, suffix)
+
+
+def without_padding(data: bytes) -> tuple[bytes, tuple[str, ...]]:
+    """Return a binary STL without what stands behind its last triangle, and a note on that.
+
+    Its count says where that is. What may hold further triangles stays, and is refused: only
+    bytes too few for one, or all alike, are padding. Text has no count that is short enough.
+    """
+    if len(data) < _STL_HEAD:
+        return data, ()
+    end = _STL_HEAD + _STL_TRIANGLE * int.from_bytes(data[_STL_HEAD - 4:_STL_HEAD], "little")
+    extra = data[end:]
+    if end == _STL_HEAD or not extra or (len(extra) >= _STL_TRIANGLE and len(set(extra)) > 1):
+        return data, ()
+    count = "1 byte" if len(extra) == 1 else f"{len(extra):,} bytes"
+    return data[:end], (f"Ignored {count} behind the last triangle of the file.",)
 
 
 def _read_with_trimesh(data: bytes, suffix: str) -> RawMesh:

@@ -17,6 +17,7 @@ from vfx.device import Device
 from vfx.geometry.cells import list_starts
 from vfx.geometry.elements import Elements, Surface
 from vfx.geometry.handoff import Array, Faces
+from vfx.geometry.inspect import counted
 
 #: A piece of a cell that is smaller than this, relative to the cubed length scale, is no element.
 CHIP = 0.01
@@ -84,15 +85,15 @@ def _notes(clipped: Clipped, n_split: int, n_chips: int, n_bubbles: int) -> tupl
     """Return what a person should know of the clipping."""
     notes = []
     if n_split:
-        notes.append(f"{n_split} elements are pieces of cells that the surface cuts into several")
+        notes.append(f"{counted(n_split, 'element')} from pieces of cells that the surface cuts")
     if n_chips:
-        notes.append(f"{n_chips} chips of cells, below {CHIP:g} of the cubed length scale, went to "
-                     "the element beside them")
+        notes.append(f"{counted(n_chips, 'chip')} of cells, below {CHIP:g} of the cubed length "
+                     "scale, went to the element beside")
     if n_bubbles:
-        notes.append(f"{n_bubbles} bubbles lie within single cells")
+        notes.append(f"{counted(n_bubbles, 'bubble')} within single cells")
     if clipped.n_wrong:
-        notes.append(f"at {clipped.n_wrong} places the surface touches or crosses itself so that "
-                     "faces do not fit together exactly")
+        notes.append(f"at {counted(clipped.n_wrong, 'place')} the surface touches or crosses "
+                     "itself so that faces do not fit together exactly")
     return tuple(notes)
 
 

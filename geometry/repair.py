@@ -7,8 +7,9 @@ import dataclasses
 import numpy as np
 
 from vfx.geometry.handoff import Array
-from vfx.geometry.inspect import LARGEST_HOLE, ONE_SIDED
+from vfx.geometry.inspect import LARGEST_HOLE, ONE_SIDED, counted
 from vfx.geometry.mesh_files import MeshError, RawMesh
+from vfx.geometry.slits import split_slits
 from vfx.geometry.topology import Topology, find_topology
 
 
@@ -31,7 +32,19 @@ def face_alike(raw: RawMesh, topology: Topology) -> tuple[RawMesh, list[str]]:
         raise MeshError(ONE_SIDED)
     if not which.any():
         return raw, []
-    return turn_triangles(raw, which), [f"Turned {int(which.sum())} flipped faces."]
+    return turn_triangles(raw, which), [f"Turned {counted(int(which.sum()), 'flipped face')}."]
+
+
+def close_slits(raw: RawMesh) -> tuple[RawMesh, list[str]]:
+    """Split triangles at the vertices of others that lie on their open edges."""
+    split = split_slits(raw.vertex, raw.triangle)
+    if not split.n_split:
+        return raw, []
+    closed = dataclasses.replace(
+        raw, triangle=split.triangle,
+        normal=None if raw.normal is None else split.at_corners(raw.normal),
+        uv=None if raw.uv is None else split.at_corners(raw.uv))
+    return closed, [f"Split {counted(split.n_split, 'triangle')} at vertices on open edges."]
 
 
 def close_holes(raw: RawMesh, topology: Topology) -> tuple[RawMesh, list[str]]:
@@ -72,8 +85,7 @@ def close_holes(raw: RawMesh, topology: Topology) -> tuple[RawMesh, list[str]]:
     closed = dataclasses.replace(
         raw, vertex=np.concatenate(vertex), triangle=np.concatenate(triangle), normal=normal,
         uv=None if raw.uv is None else np.concatenate([raw.uv, *uv]))
-    count = "1 hole" if len(holes) == 1 else f"{len(holes)} holes"
-    return closed, [f"Closed {count} with {n_new} triangles."]
+    return closed, [f"Closed {counted(len(holes), 'hole')} with {counted(n_new, 'triangle')}."]
 
 
 def _loops(start: Array, end: Array) -> list[Array]:
@@ -141,4 +153,4 @@ def unite_shells(raw: RawMesh) -> tuple[RawMesh, list[str]]:
     uv = None if raw.uv is None else row[triangle, row.shape[1] - 2:].astype(np.float32)
     return (dataclasses.replace(raw, vertex=row[:, :3].copy(), triangle=triangle,
                                 normal=normal, uv=uv),
-            [f"United {len(parts)} shells that overlap."])
+            [f"United {counted(len(parts), 'shell')} that overlap."])

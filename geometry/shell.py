@@ -24,7 +24,7 @@ from vfx.geometry.band import Band, fill_band
 from vfx.geometry.distance import morton_order
 from vfx.geometry.elements import Elements, Progress, Surface
 from vfx.geometry.handoff import Array, Faces
-from vfx.geometry.inspect import place_text
+from vfx.geometry.inspect import PlacedError, counted
 from vfx.geometry.layers import Points
 from vfx.geometry.parts import solids
 from vfx.geometry.shell_body import (
@@ -38,6 +38,7 @@ from vfx.geometry.shell_body import (
 )
 from vfx.geometry.skin import dress_faces
 from vfx.geometry.tetrahedra import FACES, least_dihedral, share_faces, volumes
+from vfx.geometry.thickness import mean_thickness, way_out
 
 #: Distance of neighbours on a layer, in layer spacings. The mean over all six of them is 1.09
 #: times that: the edge of regular tetrahedra as high as a layer spacing.
@@ -93,7 +94,8 @@ def divide_shell(
     is given; the other follows.
     """
     if layers < 2:
-        raise ValueError(f"a shell of {layers} layers has no inside; layers must be at least 2")
+        raise ValueError(f"a shell of {counted(layers, 'layer')} has no inside; layers must be at "
+                         "least 2")
     if (spacing is None) == (count is None):
         raise ValueError("a shell needs either a spacing or a count, and not both")
     progress("Measuring the mesh", 0.0)
@@ -111,11 +113,12 @@ def divide_shell(
         first = next(body for body, shell in zip(bodies, shells, strict=True)
                      if not len(shell.tet))
         place = frame.origin + frame.scale * first.surface.vertex.mean(axis=0)
-        raise ValueError(
-            f"has {empty} of its {len(bodies)} solids too thin for a tetrahedron at a layer "
-            f"spacing of {unit * frame.scale:.4g} m, the first near {place_text(place)}; use a "
-            "smaller spacing or more elements, leave such parts out of the mesh, or use "
-            'shape = "voronoi"')
+        fix = _way_out(bodies, frame.scale, "use a smaller spacing or more elements, leave such "
+                       "parts out of the mesh")
+        which = "is" if len(bodies) == 1 else f"has {empty:,} of its {len(bodies):,} solids"
+        raise PlacedError(
+            f"{which} too thin for a tetrahedron at a layer spacing of {unit * frame.scale:.4g} m, "
+            f"{'' if len(bodies) == 1 else 'the first '}near", place, f"; {fix}")
     _refuse_unfit(bodies, shells, unit, layers, frame.scale)
     progress("Joining tetrahedra", 0.95)
     elements = _elements(frame, bodies, shells, unit, layers)
@@ -138,14 +141,13 @@ def _refuse_unfit(
     cells = max(2, round(SAMPLE_CELLS / len(bodies) ** (1.0 / 3.0)))
     wanted = of_mesh * sum(_volume_within(body, (layers - 1) * unit, cells) for body in bodies)
     lost = max(dropped, wanted - filled)
-    way_out = ('use a smaller spacing or more elements, or shape = "voronoi", which follows the '
-               "surface")
+    fix = _way_out(bodies, size, "use a smaller spacing or more elements")
     if lost > MOST_LOST:
         raise ValueError(f"is too thin for tetrahedra at a layer spacing of {spacing:.4g} m: "
-                         f"{lost:.1%} of its volume would be left out; {way_out}")
+                         f"{lost:.1%} of its volume would be left out; {fix}")
     if filled > MOST_FILLED:
         raise ValueError(f"has gaps or dents too narrow for tetrahedra at a layer spacing of "
-                         f"{spacing:.4g} m, which would fill {filled:.1%} of its volume; {way_out}")
+                         f"{spacing:.4g} m, which would fill {filled:.1%} of its volume; {fix}")
 
 
 def _volume_within(body: Body, depth: float, cells: int) -> float:
@@ -253,15 +255,26 @@ def _refuse_thin(
     bodies: Sequence[Body], spacing: float, count: int, size: float, most: float
 ) -> None:
     """Raise ValueError where the surface alone would have far more points than tetrahedra."""
-    area, volume = sum(body.area for body in bodies), sum(body.volume for body in bodies)
+    area, volume = _area_and_volume(bodies)
     if area <= most * count * 0.5 * math.sqrt(3.0) * (ACROSS * spacing) ** 2:
         return
-    thick = 2.0 * volume / area
+    thick = mean_thickness(volume, area)
     wanted = max(PLATE_DENSITY * area / (PLATE_SPACING * thick) ** 2, 2.0 * count)
     raise ValueError(
-        f"is too thin for a shell of {count:,} tetrahedra: its walls, {thick * size:.3g} m on "
-        f"average, take about {wanted:,.0f} of them; ask for more, or use shape = "
-        '"voronoi", which follows the surface')
+        f"is too thin for a shell of {counted(count, 'tetrahedron', 'tetrahedra')}: its walls, "
+        f"{thick * size:.3g} m on average, take about {wanted:,.0f} of them; "
+        f"{_way_out(bodies, size, 'ask for more')}")
+
+
+def _way_out(bodies: Sequence[Body], size: float, finer: str) -> str:
+    """Return what to do where bodies are too thin; ``size`` [m] is that of the mesh."""
+    area, volume = _area_and_volume(bodies)
+    return way_out(volume * size**3, area * size**2, finer)
+
+
+def _area_and_volume(bodies: Sequence[Body]) -> tuple[float, float]:
+    """Return the area and the volume of all bodies together."""
+    return sum(body.area for body in bodies), sum(body.volume for body in bodies)
 
 
 def _narrower(found: float) -> float:
@@ -275,7 +288,7 @@ def _narrower(found: float) -> float:
 
 def _first_spacing(bodies: Sequence[Body], count: int, layers: int) -> float:
     """Return a layer spacing for ``count`` from area and volume alone."""
-    area, volume = sum(body.area for body in bodies), sum(body.volume for body in bodies)
+    area, volume = _area_and_volume(bodies)
     thin = math.sqrt(DENSITY * (layers - 1) * area / count)
     thick = (DENSITY * volume / count) ** (1.0 / 3.0)
     return float(min(thin, thick))
@@ -352,10 +365,10 @@ def _notes(
     angle = least_dihedral(unit, tet)
     slivers = int((angle < SLIVER_ANGLE).sum())
     notes = [
-        f"{len(tet):,} tetrahedra on {len(unit):,} vertices in {layers} layers, "
-        f"{length_scale:.6g} m apart; they fill {volumes(unit, tet).sum() * of_mesh:.2%} of the "
+        f"{counted(len(tet), 'tetrahedron', 'tetrahedra')} on {len(unit):,} vertices in {layers} "
+        f"layers, {length_scale:.6g} m apart, for {volumes(unit, tet).sum() * of_mesh:.2%} of the "
         "mesh's volume",
-        f"smallest dihedral angle {angle.min():.3g} degrees; {slivers:,} slivers "
+        f"smallest dihedral angle {angle.min():.3g} degrees; {counted(slivers, 'sliver')} "
         f"({slivers / len(tet):.2%}) below {SLIVER_ANGLE:g} degrees",
     ]
     if len(bodies) > 1:
@@ -367,10 +380,12 @@ def _notes(
     detached = sum(shell.detached for shell in shells)
     if detached:
         share = sum(shell.detached_volume for shell in shells) * of_mesh
-        notes.append(f"{detached:,} tetrahedra ({share:.3%} of the mesh's volume) hung on no face "
-                     "of the rest and were left out")
+        left = counted(detached, "tetrahedron", "tetrahedra")
+        notes.append(f"left out {left} ({share:.3%} of the mesh's volume) that hung on no face of "
+                     "the rest")
     kept_outer = sum(shell.kept_outer for shell in shells)
     if kept_outer:
-        notes.append(f"{kept_outer:,} tetrahedra have all corners on the surface, at sharp edges "
-                     "and in parts thinner than two layers, and were kept")
+        kept = counted(kept_outer, "tetrahedron", "tetrahedra")
+        notes.append(f"kept {kept} with all corners on the surface, at sharp edges and in parts "
+                     "thinner than two layers")
     return tuple(notes)

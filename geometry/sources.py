@@ -20,7 +20,7 @@ from vfx.geometry.bodies import ASSET, Body
 from vfx.geometry.elements import Surface
 from vfx.geometry.handoff import Array
 from vfx.geometry.inspect import MeshReport
-from vfx.geometry.mesh import make_surface
+from vfx.geometry.mesh import Placement, find_placement, make_surface
 from vfx.geometry.mesh_files import RawMesh, read_raw_mesh
 
 #: Elements in a cube of lambda: of blue-noise sites at their least distance, and of
@@ -49,6 +49,11 @@ def surface_of(body: Body, folder: Path | None = None) -> tuple[Surface, MeshRep
     placement = (body.mesh_unit, body.mesh_up, body.mesh_scale, body.height, body.anchor,
                  body.repair)
     return _mesh_surface(body.mesh, str(_path(body, folder)), _stamp(body, folder), placement)
+
+
+def placement_of(body: Body, folder: Path | None = None) -> Placement:
+    """Return how the mesh file of a body lies in the body's axes; reads it once more."""
+    return find_placement(_raw_mesh(body.mesh, str(_path(body, folder))), body)
 
 
 def encloses(surface: Surface, point: Array) -> bool:
@@ -130,6 +135,12 @@ def surface_volume(surface: Surface) -> float:
     """Return the volume that a surface encloses, by the divergence theorem [m^3]."""
     corner: Array = surface.vertex[surface.triangle] - surface.vertex.mean(axis=0)
     return float(np.einsum("ij,ij->", corner[:, 0], np.cross(corner[:, 1], corner[:, 2])) / 6.0)
+
+
+def surface_area(surface: Surface) -> float:
+    """Return the area of a surface [m^2]."""
+    a, b, c = (surface.vertex[surface.triangle[:, k]] for k in range(3))
+    return 0.5 * float(np.linalg.norm(np.cross(b - a, c - a), axis=1).sum())
 
 
 def _count(body: Body, spacing: float, volume: float, area: float) -> tuple[float, float]:

@@ -154,13 +154,14 @@ def check_floor(shot: Shot) -> None:
 
 
 def start_warnings(shot: Shot) -> list[str]:
-    """Return what begins inside of something else and would fly apart from the first step on."""
+    """Return what is probably too thin, or begins inside of something else and would fly apart."""
     from vfx.device import open_device
+    from vfx.geometry.build import thin_bodies
     from vfx.geometry.inspect import place_text
     from vfx.geometry.overlap import ball_depth, find_overlaps, harmless_depth
 
     device = open_device("cpu")
-    lines = []
+    lines = thin_bodies(shot.bodies)
     for overlap in find_overlaps(device, shot.bodies):
         first, second = overlap.names
         lines.append(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
@@ -341,9 +342,31 @@ def test_a_film_is_refused_before_cells_as_small_as_it_is_thin_are_made(device, 
         build_solid(device, [body(mesh=path, shape="voronoi", elements=1000)])
 
 
+@pytest.mark.parametrize("shape", ["grid", "tet-shell"])
+def test_a_film_is_not_sent_to_a_shape_that_refuses_it_too(device, tmp_path, shape):
+    path = str(write_obj(tmp_path / "film.obj", box((1.0, 1.0, 1e-7))))
+    with pytest.raises(ValueError, match=r"make it .* m thick at least, and use shape") as caught:
+        build_solid(device, [body(mesh=path, shape=shape, elements=1000)])
+    assert "more" not in str(caught.value) and "lower" not in str(caught.value)
+    # What it advises does help.
+    thick = 1.02 * float(re.search(r"make it (\S+) m", str(caught.value))[1])
+    path = str(write_obj(tmp_path / "sheet.obj", box((1.0, 1.0, thick))))
+    sheet = build_solid(device, [body(mesh=path, shape="voronoi", elements=50)]).solid
+    assert sheet.volume.sum() == pytest.approx(thick)
+
+
 def test_a_mesh_that_lies_on_itself_is_refused_with_the_place_and_a_way_out(device, tmp_path):
     # A hollow whose wall is a part of the outer wall.
-    raw = joined(box(), box((0.5, 0.5, 0.5), center=(0.25, 0.0, 0.0)))
+    raw = joined(box(center=(700.0, 0.0, 0.0)), box((0.5, 0.5, 0.5), center=(700.25, 0.0, 0.0)))
     path = str(write_obj(tmp_path / "m.obj", raw))
-    with pytest.raises(ValueError, match=r"near \(.*lie on each other.*modelling program"):
+    with pytest.raises(ValueError, match=r"near \(700\.\d.*\) in the coordinates of the file: "
+                       r".*lie on each other.*modelling program"):
         build_solid(device, [body(mesh=path, shape="voronoi", elements=2500)])
+
+
+def test_solids_too_thin_for_a_tetrahedron_are_placed_where_the_file_has_them(device, tmp_path):
+    raw = joined(box(center=(0.0, 70.0, 0.0)), box((1e-3, 0.1, 1e-3), center=(0.0, 90.0, 0.0)))
+    path = str(write_obj(tmp_path / "m.obj", raw))
+    with pytest.raises(ValueError, match=r"1 of its 2 solids .* near \(0, 90, 0\) in the coord"):
+        build_solid(device, [body(mesh=path, mesh_up="z", mesh_unit="cm", shape="tet-shell",
+                                  spacing=2e-3)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -85,8 +86,8 @@ def test_duplicate_triangles_and_slivers_of_two_corners_are_dropped(device):
         [raw.triangle, raw.triangle[:3], raw.triangle[5:6], [[0, 0, 1]]]))
     made, report = surface(device, spoiled)
     assert len(made.triangle) == 12
-    assert "Dropped 1 triangles without an area." in report.notes
-    assert "Dropped 4 triangles that lie on others." in report.notes
+    assert "Dropped 1 triangle without an area." in report.notes
+    assert "Dropped 4 triangles on top of others." in report.notes
 
 
 def test_a_flap_of_two_faces_back_to_back_is_dropped(device):
@@ -104,7 +105,8 @@ def test_a_shell_inside_another_is_a_cavity_however_it_faces(device, faces_inwar
     made, report = surface(device, joined(box(), flipped(inner) if faces_inward else inner))
     assert surface_volume(made) == pytest.approx(1.0 - 0.125)
     assert (report.bodies, report.cavities) == (1, 1)
-    assert any("taken as cavities" in note for note in report.notes) != faces_inward
+    assert any(note == "Took 1 shell inside another, facing outward, as hollow."
+               for note in report.notes) != faces_inward
 
 
 def test_a_body_inside_a_cavity_is_solid_again(device):
@@ -149,6 +151,18 @@ def test_holes_are_named_with_number_and_place(device):
     assert not report.is_watertight
 
 
+@pytest.mark.parametrize("spoil", [
+    lambda: flipped(joined(box(), box(center=(3.0, 0.0, 0.0))), slice(12)),
+    lambda: joined(box(), box((0.5, 0.5, 0.5))),
+    lambda: flipped(sphere(), slice(0, 1)),
+    lambda: without(sphere(), 3)])
+def test_one_of_a_thing_is_told_as_one(device, spoil):
+    _, report = surface(device, spoil(), repair=True)
+    text = " ".join(report.lines())
+    assert re.search(r"(Turned|Took|Closed) 1 (shell|flipped face|hole)", text)
+    assert not re.search(r"\b1 (\w+ )?\w+s\b", text)
+
+
 @pytest.mark.parametrize("settings", [
     {}, {"mesh_unit": "mm", "mesh_up": "z"}, {"height": 0.3, "mesh_up": "x", "anchor": "base"}])
 def test_places_are_where_a_modelling_program_shows_them(device, settings):
@@ -168,6 +182,53 @@ def test_small_holes_are_closed_on_request(device):
     assert surface_volume(made) == pytest.approx(report.volume)
     assert report.volume == pytest.approx(4 / 3 * np.pi, rel=0.02)
     assert any("Closed 2 holes" in note for note in report.notes)
+
+
+def _with_slits(raw: RawMesh, *edges: tuple[int, int], n=1) -> RawMesh:
+    """Divide one of the two triangles at each edge at n vertices that the other does not have."""
+    for a, b in edges:
+        t, i = next((t, i) for t, row in enumerate(raw.triangle.tolist()) for i in range(3)
+                    if (row[i], row[(i + 1) % 3]) == (a, b))
+        c = raw.triangle[t, (i + 2) % 3]
+        new = len(raw.vertex) + np.arange(n)
+        share = np.arange(1, n + 1)[:, None] / (n + 1)
+        vertex = np.concatenate([raw.vertex, (1 - share) * raw.vertex[a] + share * raw.vertex[b]])
+        chain = [a, *new, b]
+        fan = [(chain[k], chain[k + 1], c) for k in range(n + 1)]
+        raw = RawMesh(vertex, np.concatenate([np.delete(raw.triangle, t, axis=0), fan]), None, None)
+    uv = raw.vertex[raw.triangle][:, :, :2].astype(np.float32)
+    return dataclasses.replace(raw, uv=uv)
+
+
+@pytest.mark.parametrize("n", [1, 4])
+@pytest.mark.parametrize("n_edges", [1, 4])
+def test_slits_of_no_width_are_closed_on_request_however_long(device, n, n_edges):
+    whole = box((1.0, 2.0, 3.0))
+    edges = sorted({tuple(sorted(edge)) for row in whole.triangle.tolist()
+                    for edge in itertools.pairwise([*row, row[0]])})[::18 // n_edges][:n_edges]
+    raw = _with_slits(whole, *edges, n=n)
+    with pytest.raises(MeshError, match=r"is open.*repair = true"):
+        surface(device, raw)
+    made, report = surface(device, raw, repair=True, anchor="origin")
+    assert find_topology(made.vertex, made.triangle).is_closed
+    assert report.volume == pytest.approx(6.0) and report.area == pytest.approx(22.0)
+    assert len(made.triangle) == 12 + 2 * n * n_edges
+    # Texture coordinates go along.
+    assert made.uv == pytest.approx(made.vertex[made.triangle][:, :, :2], abs=1e-6)
+
+
+def test_slits_whose_sides_have_vertices_at_different_places_are_closed(device):
+    raw = _with_slits(_with_slits(box(), (0, 4), n=1), (4, 0), n=2)
+    made, report = surface(device, raw, repair=True)
+    assert len(made.triangle) == 12 + 2 * 3 and report.volume == pytest.approx(1.0)
+    assert "Split 3 triangles at vertices on open edges." in report.notes
+
+
+def test_slits_are_closed_where_their_sides_face_opposite_ways(device):
+    raw = _with_slits(joined(box(), box(center=(1.5, 0.0, 0.0))), (0, 4), n=2)
+    which = (raw.triangle < 8).all(axis=1) & (np.arange(len(raw.triangle)) < 3)
+    made, report = surface(device, flipped(raw, which), repair=True)
+    assert surface_volume(made) == pytest.approx(2.0) and report.bodies == 2
 
 
 def test_large_holes_are_refused_even_with_repair(device):
@@ -351,6 +412,46 @@ def test_every_format_gives_the_same_sphere(device, tmp_path, suffix):
     assert report.volume == pytest.approx(surface(device, raw)[1].volume, rel=1e-6)
 
 
+@pytest.mark.parametrize(("padding", "says"), [
+    (b"\n", "Ignored 1 byte behind"), (b"made by hand", "Ignored 12 bytes"),
+    (bytes(4096), "Ignored 4,096 bytes"), (b"", "")])
+def test_padding_behind_a_binary_stl_is_noted_and_left(device, tmp_path, padding, says):
+    import trimesh
+
+    raw, path = sphere(), tmp_path / "s.stl"
+    whole = trimesh.Trimesh(raw.vertex, raw.triangle, process=False).export(file_type="stl")
+    path.write_bytes(whole + padding)
+    made, report = surface(device, read_raw_mesh(path))
+    assert len(made.triangle) == len(raw.triangle)
+    assert [note[:len(says)] for note in report.notes] == [says] * bool(says)
+    # A file cut short, or with more triangles than it counts, is still damaged.
+    for damaged in (whole[:-1], whole[:-50], whole + whole[84:284]):
+        path.write_bytes(damaged)
+        with pytest.raises(MeshError, match="cannot be read as STL"):
+            read_raw_mesh(path)
+
+
+_NAN_PLY = (b"ply\nformat ascii 1.0\nelement vertex 4\nproperty float x\nproperty float y\n"
+            b"property float z\nelement face 4\nproperty list uchar int vertex_indices\n"
+            b"end_header\n0 0 0\n1 0 0\n0 NaN 0\n0 0 1\n3 0 2 1\n3 0 1 3\n3 1 2 3\n3 0 3 2\n")
+_NAN_STL = b"solid s\n" + b"".join(
+    b"facet normal 0 0 0\nouter loop\nvertex " + b"\nvertex ".join(corners)
+    + b"\nendloop\nendfacet\n" for corners in itertools.combinations(
+        (b"0 0 0", b"1 0 0", b"0 nan 0", b"0 0 1"), 3)) + b"endsolid s\n"
+_NAN_OFF = b"OFF\n4 4 0\n0 0 0\n1 0 0\n0 nan 0\n0 0 1\n3 0 2 1\n3 0 1 3\n3 1 2 3\n3 0 3 2\n"
+
+
+@pytest.mark.parametrize(("suffix", "content"), [
+    ("ply", _NAN_PLY), ("stl", _NAN_STL), ("off", _NAN_OFF),
+    ("stl", bytes(80) + (1).to_bytes(4, "little")
+     + np.array([0, 0, 1, 0, 0, 0, 1, 0, 0, 0, np.nan, 0], "<f4").tobytes() + b"\0\0")])
+def test_vertices_that_are_no_numbers_are_refused_in_every_format(tmp_path, suffix, content):
+    path = tmp_path / f"m.{suffix}"
+    path.write_bytes(content)
+    with pytest.raises(MeshError, match="not finite, the first is number"):
+        read_raw_mesh(path)
+
+
 def test_uv_and_normals_of_a_file_are_kept_at_the_corners(device, tmp_path):
     path = tmp_path / "m.obj"
     path.write_text("""mtllib ../../../etc/secret.mtl
@@ -478,7 +579,7 @@ def test_films_that_enclose_nothing_are_dropped(device):
         turned = dataclasses.replace(part, triangle=part.triangle[:, turn])
         made, report = surface(device, joined(box(), turned))
         assert len(made.triangle) == 12 and report.volume == pytest.approx(1.0)
-        assert any("enclose nothing" in note for note in report.notes)
+        assert "Dropped 4 triangles of 1 shell with nothing inside." in report.notes
 
 
 # ------------------------------------------------------------------ faces of many corners

@@ -159,6 +159,24 @@ def test_a_sheet_is_refused_as_a_shell(vfx, shot, count):
     assert "is too thin for" in result.output and 'shape = "voronoi"' in result.output
 
 
+@pytest.mark.parametrize(("shape", "thick", "code", "says"), [
+    ("grid", 1e-2, 0, "probably too thin for cubes"),
+    ("tet-shell", 6e-3, 0, "probably too thin for layers of tetrahedra"),
+    ("voronoi", 1e-7, 2, "body 'thing' is too thin to be divided: 1e-07 m on average; make it"),
+    ("voronoi", 1e-3, 0, ""), ("grid", 0.2, 0, ""), ("tet-shell", 0.1, 0, "")])
+def test_check_tells_of_a_plate_what_geometry_would(vfx, shot, shape, thick, code, says):
+    write_obj(shot.with_name("thing.obj"), box((1.0, thick, 1.0)))
+    shot.write_text(SHOT.replace("height = 0.2", f'shape = "{shape}"')
+                    .replace("center = [0.0, 0.5, 0.0]", "center = [0.0, 5.0, 0.0]"))
+    result = vfx("check", shot)
+    assert result.exit_code == code, result.output
+    assert says in result.output
+    assert ("all well" in result.output) != bool(says)
+    built = vfx("stage", "geometry", shot, "--device", "cpu")
+    assert built.exit_code == (2 if says else 0)
+    assert code == 0 or says in built.output
+
+
 def test_a_missing_mesh_ends_in_exit_code_3(vfx, shot):
     shot.with_name("thing.obj").unlink()
     for command in (("check",), ("stage", "geometry"), ("status",)):
