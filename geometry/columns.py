@@ -52,15 +52,18 @@ class Columns:
 
     def cells_inside(self, z0: float, step: float, nz: int) -> Iterator[Array]:
         """Yield the cells (k, 3) int32 whose places z0 + k step are inside, in order."""
-        n_columns = self.shape[0] * self.shape[1]
+        # Columns beside the mesh have no cuts: those of the others still follow each other.
+        every = self.device.to_host(self.start)
+        busy = np.flatnonzero(np.diff(every))
+        start = self.device.from_host(np.append(every[busy], every[-1]))
         at_once = max(1, _CELLS_AT_ONCE // nz)
-        for first in range(0, n_columns, at_once):
-            n = min(at_once, n_columns - first)
+        for first in range(0, len(busy), at_once):
+            n = min(at_once, len(busy) - first)
             inside = self.device.xp.zeros((n, nz), np.uint8)
-            self._module.fill_cuts(n, nz, z0, step, self.start[first:first + n + 1],
+            self._module.fill_cuts(n, nz, z0, step, start[first:first + n + 1],
                                    self.height, self.turns, inside)
             column, z = np.nonzero(self.device.to_host(inside))
-            x, y = np.divmod(column + first, self.shape[1])
+            x, y = np.divmod(busy[first + column], self.shape[1])
             yield np.column_stack([x, y, z]).astype(np.int32)
 
     @property

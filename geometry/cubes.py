@@ -20,7 +20,8 @@ from vfx.geometry.mesh_files import MeshError
 from vfx.geometry.sources import surface_area, surface_volume
 from vfx.geometry.thickness import way_out
 
-_MOST_COLUMNS = 2**31 - 1
+#: Columns of cells that are looked at, at most: of memory they take 16 bytes each.
+_MOST_COLUMNS = 2**28
 #: Share of the mesh's volume by which that of the cubes may be off.
 MOST_OFF = 0.5
 #: Shares of volume and count that are near enough.

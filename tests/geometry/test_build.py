@@ -370,3 +370,16 @@ def test_solids_too_thin_for_a_tetrahedron_are_placed_where_the_file_has_them(de
     with pytest.raises(ValueError, match=r"1 of its 2 solids .* near \(0, 90, 0\) in the coord"):
         build_solid(device, [body(mesh=path, mesh_up="z", mesh_unit="cm", shape="tet-shell",
                                   spacing=2e-3)])
+
+
+def test_grains_far_apart_are_found_without_looking_at_the_air_between(device, tmp_path):
+    grain, size = 8, 1e-3
+    place = np.random.default_rng(5).uniform(-1.0, 1.0, (grain, 3))
+    raw = joined(*(box((size, size, size), center=tuple(at)) for at in place))
+    path = str(write_obj(tmp_path / "m.obj", raw))
+    # Ten billion cells fill the box around them.
+    solid = build_solid(device, [body(mesh=path, spacing=size)]).solid
+    assert solid.n_particles == grain
+    nearest = np.linalg.norm(
+        solid.position[:, None] - (place - 0.5 * (place.min(0) + place.max(0))), axis=2).min(1)
+    assert nearest.max() <= 0.5 * np.sqrt(3.0) * size
