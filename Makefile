@@ -40,7 +40,7 @@ demo: $(VENV)/installed
 # The three shots of the paper; README shows the first. Some minutes each.
 gallery: $(VENV)/installed
 	$(BIN)/vfx run shots/glass.toml --frames 1013 --device cpu
-	$(BIN)/vfx preview shots/glass.toml --frame 1013 --width 1280 --samples 32 \
+	$(BIN)/vfx preview shots/glass.toml --frame 1013 --width 1280 --samples 64 \
 	  -o docs/gallery/glass.jpg --device cpu
 	$(BIN)/vfx run shots/vase_small.toml --frames 1012 --device cpu
 	$(BIN)/vfx preview shots/vase_small.toml --frame 1012 --width 1280 --samples 64 \
