@@ -48,6 +48,10 @@ def check_bodies(bodies):
     """Find every body buildable."""
 
 
+def thin_bodies(bodies):
+    return []
+
+
 def solid_bytes(bodies):
     return 100 * sum(body.cells[0] * body.cells[1] * body.cells[2] for body in bodies)
 
@@ -220,7 +224,7 @@ def exr_size(path):
 MODULES = {
     "vfx.device": ("open_device", "DeviceError", "Device"),
     "vfx.geometry.build": ("check_bodies", "solid_bytes", "build_solid", "lowest_point",
-                           "mesh_reports"),
+                           "mesh_reports", "thin_bodies"),
     "vfx.geometry.faces": ("all_faces",),
     "vfx.geometry.lineage": ("build_lineage", "count_fragments"),
     "vfx.geometry.align": ("Aligner",),

@@ -166,8 +166,9 @@ def test_a_sheet_is_refused_as_a_shell(vfx, shot, count):
     ("voronoi", 1e-3, 0, ""), ("grid", 0.2, 0, ""), ("tet-shell", 0.1, 0, "")])
 def test_check_tells_of_a_plate_what_geometry_would(vfx, shot, shape, thick, code, says):
     write_obj(shot.with_name("thing.obj"), box((1.0, thick, 1.0)))
-    shot.write_text(SHOT.replace("height = 0.2", f'shape = "{shape}"')
-                    .replace("center = [0.0, 0.5, 0.0]", "center = [0.0, 5.0, 0.0]"))
+    camera = "[camera]\nposition = [0.0, 5.0, 5.0]\ntarget = [0.0, 5.0, 0.0]\n"
+    shot.write_text(SHOT.replace("height = 0.2\n", "").replace("grid", shape)
+                    .replace("center = [0.0, 0.5, 0.0]", "center = [0.0, 5.0, 0.0]") + camera)
     result = vfx("check", shot)
     assert result.exit_code == code, result.output
     assert says in result.output
