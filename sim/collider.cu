@@ -39,23 +39,31 @@ KERNEL void move_colliders(
     }
 }
 
-// Bounce the elements whose support is within a collider and that approach it.
+// Bounce the elements whose support is within a collider and that approach it. Ask for new contact
+// candidates where that moves one farther than half the skin.
 KERNEL void collide(
-    int n_clusters, int n_colliders,
-    const int *flag,
+    int n_clusters, int n_colliders, double dt, double inverse_unit, double half_skin,
+    int64 cluster_stride, int64 axis_stride,
     const double *collider,     // (n_colliders, COLLIDER_WORDS)
     const double *collider_at,  // (n_colliders, 6)
     const int *cluster_body,    // (n_clusters,)
     const double *half_edge,    // (n_bodies, 9) from an element's centre to three of its faces
     const float *inverse_mass,  // (n_clusters, LANES) 0 for padding
-    const double *position,     // (n_clusters, 3, LANES)
-    INOUT double *velocity)     // (n_clusters, 3, LANES)
+    const float *acceleration,  // (n_clusters, 3, LANES) [m/s^2] before the step
+    const double *rest,         // (n_clusters, 3, LANES) [m]
+    const double *noted,        // (n_clusters, 3, LANES) [m]: when contact was last sought
+    INOUT int *flag,
+    INOUT double *travel,       // (n_clusters,) [m]: at least as far as noted places are
+    INOUT double *velocity,     // (n_clusters, 3, LANES)
+    INOUT double *position,     // (n_clusters, 3, LANES)
+    INOUT int *displacement)    // [unit], modulo 2^32, by the strides
 {
     if (flag[FLAG_HALT]) return;
     FOR_EACH_GROUP(c, n_clusters, 64) {
         const double *edge = half_edge + 9 * cluster_body[c];
         double reach2 = 0.0;
         for (int k = 0; k < 9; ++k) reach2 += edge[k] * edge[k];
+        bool is_near = false;
         for (int m = 0; m < n_colliders; ++m) {
             const double *word = collider + COLLIDER_WORDS * m;
             lane_d above = lane_splat(0.0), distance2 = lane_splat(0.0);
@@ -70,6 +78,7 @@ KERNEL void collide(
                 ? lane_all_at_most(above * -1.0, -sqrt(reach2))
                 : lane_all_at_most(distance2 * -1.0, -bound * bound);
             if (is_far) continue;
+            is_near = true;
             const Vec3d place = load_vec3d(collider_at, 2 * m);
             const Vec3d carried = load_vec3d(collider_at, 2 * m + 1);
             FOR_LANES(l) {
@@ -80,10 +89,32 @@ KERNEL void collide(
                 for (int k = 0; k < 3; ++k)
                     support += fabs(dot(load_vec3d(edge, k), surface.normal));
                 const Vec3d v = load_particle(velocity, i) - carried;
-                if (surface.distance < support && dot(v, surface.normal) < 0.0)
-                    store_particle(velocity, i, carried + bounce(
-                        v, surface.normal, word[COLLIDER_RESTITUTION], word[COLLIDER_FRICTION]));
+                const double speed = dot(v, surface.normal);
+                const double height = surface.distance - support;
+                if (height < 0.0 && speed < 0.0) {
+                    const Vec3d pull = make_vec3d(
+                        acceleration[component(i, 0)], acceleration[component(i, 1)],
+                        acceleration[component(i, 2)]);
+                    const Rebound after = rebound(height, speed, dot(pull, surface.normal), dt,
+                                                  word[COLLIDER_RESTITUTION]);
+                    store_particle(position, i, load_particle(position, i)
+                                   + surface.normal * (after.height - height));
+                    store_particle(velocity, i, carried + leave_surface(
+                        v, surface.normal, after.speed, word[COLLIDER_FRICTION]));
+                }
             }
         }
+        if (!is_near) continue;
+        lane_d moved2 = lane_splat(0.0);
+        for (int k = 0; k < 3; ++k) {
+            const int64 at = LANES * (3 * c + k);
+            const lane_d x = lane_load(position + at), moved = x - lane_load(noted + at);
+            moved2 = moved2 + moved * moved;
+            lane_store(displacement + c * cluster_stride + k * axis_stride,
+                       lane_low_bits((x - lane_load(rest + at)) * inverse_unit));
+        }
+        if (!lane_all_at_most(moved2, half_skin * half_skin)) flag[FLAG_REBUILD] = REBUILD_MOVED;
+        lane_fence();
+        travel[c] = sqrt(lane_highest(moved2));
     }
 }

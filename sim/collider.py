@@ -25,7 +25,7 @@ class Colliders:
         self, device: Device, colliders: Sequence[Collider], solid: Solid, layout: Layout
     ) -> None:
         self._module = device.module("sim/collider.cu")
-        self._n_clusters = layout.n_clusters
+        self._layout = layout
         self.count = len(colliders)
         keys = [collider.keys or ((0.0, *collider.position),) for collider in colliders]
         self._key_start = device.from_host(
@@ -48,14 +48,23 @@ class Colliders:
             self.count, timestep, particles.flag, particles.step, self._key_start, self._key,
             self.at)]
 
-    def collide(self, particles: Particles) -> list[Launch]:
-        """Return the launch that lets elements bounce."""
+    def collide(
+        self, particles: Particles, timestep: float, half_skin: float, noted: Any
+    ) -> list[Launch]:
+        """Return the launch that lets elements bounce.
+
+        ``noted`` is where they were when contact was last sought, ``half_skin`` [m] how far they
+        may be from there.
+        """
         if not self.count:
             return []
+        layout = self._layout
         return [self._module.collide.prepare(
-            self._n_clusters, self.count, particles.flag, self.word, self.at,
-            self._cluster_body, self._half_edge, particles.inverse_mass, particles.position,
-            particles.velocity)]
+            layout.n_clusters, self.count, timestep, 1.0 / layout.unit, half_skin,
+            layout.cluster_stride, layout.axis_stride, self.word, self.at,
+            self._cluster_body, self._half_edge, particles.inverse_mass, particles.acceleration,
+            particles.rest_position, noted, particles.flag, particles.travel, particles.velocity,
+            particles.position, particles.displacement)]
 
 
 def edge_length(solid: Solid) -> Array:

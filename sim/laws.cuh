@@ -81,26 +81,55 @@ DEVICE Vec3d projectile_acceleration(
     return middle * (size > 1e-9 ? push * inverse_density / size : 0.0);
 }
 
-// Velocity after touching a floor: the normal part is reflected with `restitution`, the
-// tangential impulse is at most `friction` times the normal one.
-DEVICE Vec3d floor_bounce(Vec3d velocity, double restitution, double friction)
+// Part of its speed that a particle keeps at the most in a bounce under pressure.
+#define MOST_CHATTER 0.99
+
+// A step toward a surface, ended above it: height [m], and speed away from it [m/s].
+struct Rebound { double height, speed; };
+
+// What becomes of a step that would end at `height` < 0 in a surface, with `speed` half a step
+// before, under a steady `pull` [m/s^2] away from it: the flight turns where it meets the surface,
+// or at its start where that was inside, and what would come back within a step rests. To turn
+// the speed alone would let what is pressed down sink a little with every step, and lose its
+// energy; to mirror the flight without the pull would give it some.
+DEVICE Rebound rebound(double height, double speed, double pull, double dt, double restitution)
 {
-    const double impulse = -(1.0 + restitution) * velocity.y;
-    const double slide = sqrt(velocity.x * velocity.x + velocity.z * velocity.z);
-    const double kept = slide > 0.0 ? maximum(0.0, 1.0 - friction * impulse / slide) : 0.0;
-    return make_vec3d(velocity.x * kept, -restitution * velocity.y, velocity.z * kept);
+    const double start = height - speed * dt, above = maximum(start, 0.0);
+    const double first = speed - 0.5 * pull * dt;
+    const double fall = sqrt(maximum(first * first - 2.0 * pull * above, 0.0));
+    // The time of the fall, by the one of two forms that cancels nothing.
+    const double drop = first < 0.0 ? 2.0 * above / (fall - first)
+                                    : (pull < 0.0 ? (first + fall) / -pull : 0.0);
+    const double left = dt - minimum(maximum(drop, 0.0), dt);
+    // What is pressed down chatters, and would gain energy at steps near the stable one.
+    const bool is_pressed = -pull * dt > 1e-3 * fall;
+    const double rise = (is_pressed ? minimum(restitution, MOST_CHATTER) : restitution) * fall;
+    Rebound after;
+    after.height = (rise + 0.5 * pull * left) * left;
+    after.speed = rise + pull * left;
+    if (2.0 * rise < -pull * dt) after.height = after.speed = 0.0;
+    after.height += start - above;
+    after.speed -= 0.5 * pull * dt;
+    return after;
 }
 
-// Velocity after touching a surface of unit normal n, both relative to the surface; the law of
-// the floor for any direction.
-DEVICE Vec3d bounce(Vec3d velocity, Vec3d normal, double restitution, double friction)
+// Velocity of what leaves a surface of unit normal n at `speed`; the tangential impulse is at most
+// `friction` times the normal one.
+DEVICE Vec3d leave_surface(Vec3d velocity, Vec3d normal, double speed, double friction)
 {
     const double approach = dot(velocity, normal);
-    const double impulse = -(1.0 + restitution) * approach;
     const Vec3d slide = velocity - normal * approach;
-    const double speed = norm(slide);
-    const double kept = speed > 0.0 ? maximum(0.0, 1.0 - friction * impulse / speed) : 0.0;
-    return slide * kept - normal * (restitution * approach);
+    const double size = norm(slide);
+    const double kept =
+        size > 0.0 ? maximum(0.0, 1.0 - friction * (speed - approach) / size) : 0.0;
+    return slide * kept + normal * speed;
+}
+
+// Velocity after touching a surface of unit normal n, both relative to the surface: the normal part
+// is reflected with `restitution`.
+DEVICE Vec3d bounce(Vec3d velocity, Vec3d normal, double restitution, double friction)
+{
+    return leave_surface(velocity, normal, -restitution * dot(velocity, normal), friction);
 }
 
 // Whether the line from a to b crosses a rectangle: its origin, its normal, and two vectors

@@ -31,7 +31,7 @@ KERNEL void move_projectiles(
         Vec3d v = load_vec3d(velocity, q) + load_vec3d(acceleration, q) * (0.5 * dt);
         const Vec3d x = load_vec3d(position, q) + v * dt;
         if (v.y < 0.0 && x.y - word[BALL_RADIUS] < floor_height)
-            v = floor_bounce(v, floor_restitution, floor_friction);
+            v = bounce(v, make_vec3d(0.0, 1.0, 0.0), floor_restitution, floor_friction);
         for (int m = 0; m < n_colliders; ++m) {
             const double *other = collider + COLLIDER_WORDS * m;
             const Surface surface =

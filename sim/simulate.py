@@ -171,9 +171,10 @@ class Simulation:
         touching = solver.contact_stiffness > 0.0
         step = self.device.module("sim/step.cu")
         decay = math.exp(-0.5 * solver.damping * solver.timestep)
+        half_skin = 0.5 * contact.skin if touching else 1e150
         bounds = (
             1.0 / self.layout.unit, floor.height if floor.enabled else -1e300, floor.restitution,
-            floor.friction, 0.5 * contact.skin if touching else 1e150,
+            floor.friction, half_skin,
             LARGEST_STEP * float(self.solid.size.min()),
             self.layout.cluster_stride, self.layout.axis_stride)
         resting = (particles.rest_position, particles.support, particles.largest_support,
@@ -203,7 +204,7 @@ class Simulation:
             for ahead in (1, 0))
         move = [*self._colliders.move(particles, solver.timestep),
                 *balls.move(particles, solver, floor, self._colliders), drift,
-                *self._colliders.collide(particles),
+                *self._colliders.collide(particles, solver.timestep, half_skin, contact.noted),
                 *held.hold_positions(particles, solver.timestep)]
         end = step.end_step.prepare(1, particles.flag, particles.step)
         evaluate, close = [*collect, *forces], [*kick, end]

@@ -28,6 +28,33 @@ DEVICE void drift_cluster(
                    lane_low_bits((x[k] - lane_load(rest + at)) * inverse_unit));
         step2 = step2 + v * v;
     }
+    const double fastest2 = largest_step * largest_step / (dt * dt);
+    if (!lane_all_at_most(step2, fastest2)) {
+        FOR_LANES(l) {
+            const Vec3d v = load_particle(velocity, LANES * c + l);
+            // A comparison with NaN is false, so a NaN counts as having run away.
+            if (!(dot(v, v) <= fastest2)) flag[FLAG_FAULT] = (int)(LANES * c) + l + 1;
+        }
+        flag[FLAG_HALT] = HALT_FAULT;
+    } else if (!lane_all_at_most(floor_height - x[1], -(double)largest_support[c])) {
+        const int64 up = LANES * (3 * c + 1);
+        FOR_LANES(l) {
+            const int64 i = LANES * c + l;
+            const Vec3d v = load_particle(velocity, i);
+            const double pull = lane_get(a[1], l);
+            const double surface = floor_height + support[i];
+            const double height = position[component(i, 1)] - surface;
+            if (v.y < 0.0 && height < 0.0) {
+                const Rebound after = rebound(height, v.y, pull, dt, restitution);
+                position[component(i, 1)] = surface + after.height;
+                store_particle(velocity, i, leave_surface(
+                    v, make_vec3d(0.0, 1.0, 0.0), after.speed, friction));
+            }
+        }
+        x[1] = lane_load(position + up);
+        lane_store(displacement + c * cluster_stride + axis_stride,
+                   lane_low_bits((x[1] - lane_load(rest + up)) * inverse_unit));
+    }
     double far = travel[c] + sqrt(lane_highest(step2)) * dt;
     // A millionth less, for what was lost by rounding.
     if (measure || !(far <= 0.999999 * half_skin)) {
@@ -41,23 +68,6 @@ DEVICE void drift_cluster(
     }
     lane_fence();
     travel[c] = far;
-    const double fastest2 = largest_step * largest_step / (dt * dt);
-    if (!lane_all_at_most(step2, fastest2)) {
-        FOR_LANES(l) {
-            const Vec3d v = load_particle(velocity, LANES * c + l);
-            // A comparison with NaN is false, so a NaN counts as having run away.
-            if (!(dot(v, v) <= fastest2)) flag[FLAG_FAULT] = (int)(LANES * c) + l + 1;
-        }
-        flag[FLAG_HALT] = HALT_FAULT;
-    }
-    if (!lane_all_at_most(floor_height - x[1], -(double)largest_support[c])) {
-        FOR_LANES(l) {
-            const int64 i = LANES * c + l;
-            const Vec3d v = load_particle(velocity, i);
-            if (v.y < 0.0 && position[component(i, 1)] - support[i] < floor_height)
-                store_particle(velocity, i, floor_bounce(v, restitution, friction));
-        }
-    }
 }
 
 // The first half of a step. `decay` is the damping of half a step.
