@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from vfx.device import Device
+from vfx.device import Device, open_device
 from vfx.geometry.bodies import Body
+from vfx.geometry.build import build_solid as build_any
 from vfx.geometry.grid import build_solid
 from vfx.sim.lattice import arrange
 from vfx.sim.ordering import LANES
@@ -31,6 +34,28 @@ def test_planned_bonds_are_those_of_the_network(
     # Each box stands in the rows that were planned for it.
     boxes, _ = arrange(sim.solid, int(horizon))
     assert [body.n_lanes for body in plan.bodies] == [box.n_clusters * LANES for box in boxes]
+
+
+@pytest.mark.parametrize("horizon", [2.0, 3.0, 6.0])
+@pytest.mark.parametrize("shape", [
+    {"shape": "voronoi", "box": (0.2, 0.2, 0.01), "elements": 1500},
+    {"shape": "voronoi", "box": (0.1, 0.1, 0.1), "elements": 1500,
+     "grading_center": (0.0, 0.0, 0.05), "grading_deviation": 0.02, "grading_finest": 0.4},
+    {"shape": "tet-shell", "box": (0.1, 0.1, 0.1), "elements": 1500, "layers": 4},
+    {"shape": "grid", "mesh": "asset:vase", "height": 0.3, "elements": 1500},
+], ids=["plate", "graded", "tetrahedra", "cubes in a vase"])
+def test_planned_bonds_of_irregular_bodies_are_about_those_of_the_network(
+    shape: dict[str, Any], horizon: float
+) -> None:
+    device = open_device("cpu")
+    solver = Solver(horizon=horizon, timestep=1e-9)
+    bodies = [Body(name="a", material="glass", **shape)]
+    materials = {"glass": Material()}
+    (planned,) = make_plan(bodies, materials, solver).bodies
+    sim = Simulation(device, build_any(device, bodies).solid, materials, solver,
+                     Floor(enabled=False))
+    assert planned.n_bonds == pytest.approx(sim.n_bonds, rel=0.15)
+    assert planned.length_scale == pytest.approx(sim.solid.length_scale[0], rel=0.05)
 
 
 def test_memory_grows_with_particles_and_horizon() -> None:
