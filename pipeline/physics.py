@@ -182,7 +182,8 @@ def plan_needs(shot: Shot, available: int) -> Plan:
     """Return what the simulation needs; refuse bodies that cannot even be built."""
     check_geometry(shot, available)
     try:
-        plan = make_plan(shot.bodies, shot.materials, shot.solver, shot.projectiles)
+        plan = make_plan(shot.bodies, shot.materials, shot.solver, shot.projectiles,
+                         shot.regions)
         is_real = 0.0 < plan.auto_step < math.inf
     except (ArithmeticError, ValueError):
         is_real = False

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +19,7 @@ import numpy.typing as npt
 from vfx.geometry.blue_noise import DENSITY
 from vfx.geometry.bodies import Body
 from vfx.geometry.filling import PLACES
-from vfx.geometry.sources import body_size, mean_neighbors
+from vfx.geometry.sources import body_size, mean_neighbors, surface_of
 from vfx.sim.material import (
     SAFETY,
     bond_stiffness,
@@ -31,7 +31,7 @@ from vfx.sim.material import (
     volume_share,
 )
 from vfx.sim.ordering import LANES
-from vfx.sim.settings import Material, Projectile, Solver
+from vfx.sim.settings import Material, Projectile, Region, Solver
 
 # Measured as the largest resident memory of ``vfx stage sim`` on plates of 16, 131 and 524
 # thousand particles through an impact: 137, 175 and 426 MB, of which 1.09 to 1.26 times is said.
@@ -125,12 +125,12 @@ class Plan:
         cause = min(self.step_limits, key=lambda name: self.step_limits[name])
         return (f"{timestep:.4g} s is above the stable step {self.stable_step:.4g} s, set by "
                 f"{cause}; use timestep = {self.auto_step!r} or timestep = \"auto\", or "
-                "soften what sets it")
+                "soften or slow what sets it")
 
 
 def make_plan(
     bodies: Sequence[Body], materials: Mapping[str, Material], solver: Solver,
-    projectiles: Sequence[Projectile] = (),
+    projectiles: Sequence[Projectile] = (), regions: Sequence[Region] = (),
 ) -> Plan:
     """Work out sizes, strain limits and stable steps from the settings alone."""
     offsets = lattice_offsets(solver.horizon)
@@ -165,11 +165,37 @@ def make_plan(
         limits[f"contact of body '{body.name}' (contact_stiffness)"] = math.sqrt(
             1.0 if body.shape == "grid" else share) * contact_step(
                 material.density, spacing, solver.contact_stiffness)
-        for number, projectile in enumerate(projectiles):
+        limits.update(_speed_limits(body, spacing, regions))
+        for number, projectile in enumerate(projectiles, 1):
             keys = "stiffness, radius, mass" if projectile.mass > 0.0 else "stiffness, radius"
-            limits[f"projectile {number} on body '{body.name}' ({keys})"] = \
+            limits[f"projectiles[{number}] on body '{body.name}' ({keys})"] = \
                 projectile_step(material.density, projectile, size.volume)
+    for number, projectile in enumerate(projectiles, 1):
+        # In the shell that pushes, from 3r/4 to 3r/2, for three steps at least.
+        limits[f"the flight of projectiles[{number}] (velocity, radius)"] = _step_over(
+            0.25 * projectile.radius, math.hypot(*projectile.velocity))
     return Plan(tuple(plans), limits)
+
+
+def _speed_limits(
+    body: Body, spacing: float, regions: Sequence[Region]
+) -> Iterator[tuple[str, float]]:
+    """Yield the steps [s] in which what a body starts with or is driven at is no runaway."""
+    from vfx.sim.simulate import LARGEST_STEP
+
+    farthest = float(np.linalg.norm(surface_of(body)[0].vertex, axis=1).max())
+    speed = math.hypot(*body.velocity) + math.hypot(*body.angular_velocity) * farthest
+    yield (f"the speed of body '{body.name}' (velocity, angular_velocity)",
+           _step_over(LARGEST_STEP * spacing, speed))
+    for number, region in enumerate(regions, 1):
+        if region.body in ("", body.name):
+            yield (f"regions[{number}] on body '{body.name}' (velocity)",
+                   _step_over(LARGEST_STEP * spacing, math.hypot(*region.velocity)))
+
+
+def _step_over(length: float, speed: float) -> float:
+    """Return the time [s] that a length takes at a speed."""
+    return length / speed if speed > 0.0 else math.inf
 
 
 def ball_places(n: int) -> npt.NDArray[np.float64]:
