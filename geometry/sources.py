@@ -19,13 +19,14 @@ from vfx.device import Device
 from vfx.geometry.blue_noise import DENSITY, SURFACE_DENSITY
 from vfx.geometry.bodies import ASSET, Body
 from vfx.geometry.elements import Surface
-from vfx.geometry.filling import Filling
+from vfx.geometry.filling import PLACES, Filling, even_places
 from vfx.geometry.grading import toward_impact
 from vfx.geometry.grid import body_orientation
 from vfx.geometry.handoff import Array
 from vfx.geometry.inspect import MeshReport
 from vfx.geometry.mesh import Placement, find_placement, make_surface
 from vfx.geometry.mesh_files import RawMesh, read_raw_mesh
+from vfx.geometry.products import turned
 
 #: Tetrahedra between layers lambda apart in a cube of lambda.
 TETRAHEDRA_A_CUBE = 4.6
@@ -169,6 +170,14 @@ def mean_neighbors(
     factor = size.elements / max(cubes * float((here * number).mean()), 1e-300)
     return factor * volume * float((here * number) @ there) / max(
         float((here * number).sum()), 1e-300)
+
+
+def places_in(body: Body, folder: Path | None = None) -> Array:
+    """Return places (n, 3) [m] in the world that are spread evenly over a body at rest."""
+    local = _filling(body, folder).place if body.mesh else (
+        (even_places(PLACES) - 0.5) * np.array(block_edges(body)))
+    place: Array = np.array(body.center) + turned(local, body_orientation(body))
+    return place
 
 
 def _crowding(body: Body, filling: Filling, place: Array, scale: Array) -> Array:
