@@ -191,8 +191,8 @@ def _blocked(shot: Shot) -> list[str]:
         for body in shot.bodies:
             depth = float(depth_in(collider, places_in(body)).max())
             if depth > harmless_depth(body):
-                lines.append(f"body '{body.name}' begins {depth:.3g} m deep {where}, which tears at "
-                             f"what is there; {way_out}")
+                lines.append(f"body '{body.name}' begins {depth:.3g} m deep {where}, which tears "
+                             f"at what is there; {way_out}")
         for k, ball in enumerate(shot.projectiles):
             depth = float(depth_in(collider, np.array([ball.position]))[0])
             if ball.mass > 0.0 and depth > 0.0:
