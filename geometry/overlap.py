@@ -17,6 +17,7 @@ from vfx.device import Device
 from vfx.geometry.bodies import Body
 from vfx.geometry.crossings import build_tree, points_inside
 from vfx.geometry.distance import build_distance
+from vfx.geometry.filling import even_places
 from vfx.geometry.grid import body_orientation
 from vfx.geometry.handoff import Array
 from vfx.geometry.sources import body_size, encloses, surface_of
@@ -48,7 +49,7 @@ def find_overlaps(
         extent = high - low
         if extent.min() <= _THINNEST * np.abs(extent).max():
             continue
-        point = low + extent * _even_places(SAMPLES)
+        point = low + extent * even_places(SAMPLES)
         for body in (bodies[a], bodies[b]):
             surface = surface_of(body, folder)[0]
             tree = build_tree(surface.vertex, surface.triangle)
@@ -88,13 +89,3 @@ def _world_box(body: Body, folder: Path | None) -> tuple[Array, Array]:
     """Return the lower and upper corner of a body at rest."""
     vertex = surface_of(body, folder)[0].vertex @ body_orientation(body).T + np.array(body.center)
     return vertex.min(axis=0), vertex.max(axis=0)
-
-
-def _even_places(n: int) -> Array:
-    """Return n points (n, 3) spread evenly over the unit cube: an additive recurrence.
-
-    Its steps are the powers of 1/g, with g^4 = g + 1.
-    """
-    ratio = 1.2207440846057596
-    step = ratio ** -np.arange(1.0, 4.0)
-    return np.asarray((0.5 + np.arange(n)[:, None] * step) % 1.0)

@@ -16,17 +16,22 @@ from pathlib import Path
 import numpy as np
 
 from vfx.device import Device
+from vfx.geometry.blue_noise import DENSITY, SURFACE_DENSITY
 from vfx.geometry.bodies import ASSET, Body
 from vfx.geometry.elements import Surface
+from vfx.geometry.filling import PLACES, Filling, even_places
+from vfx.geometry.grading import toward_impact
+from vfx.geometry.grid import body_orientation
 from vfx.geometry.handoff import Array
 from vfx.geometry.inspect import MeshReport
 from vfx.geometry.mesh import Placement, find_placement, make_surface
 from vfx.geometry.mesh_files import RawMesh, read_raw_mesh
+from vfx.geometry.products import turned
 
-#: Elements in a cube of lambda: of blue-noise sites at their least distance, and of
-#: tetrahedra between layers lambda apart.
-SITES_A_CUBE = 0.79
+#: Tetrahedra between layers lambda apart in a cube of lambda.
 TETRAHEDRA_A_CUBE = 4.6
+#: How deep below the surface Voronoi sites crowd [lambda].
+CROWDED = 0.3
 
 
 @dataclass(frozen=True)
@@ -46,9 +51,8 @@ def surface_of(body: Body, folder: Path | None = None) -> tuple[Surface, MeshRep
     """
     if not body.mesh:
         return box_surface(block_edges(body)), None
-    placement = (body.mesh_unit, body.mesh_up, body.mesh_scale, body.height, body.anchor,
-                 body.repair)
-    return _mesh_surface(body.mesh, str(_path(body, folder)), _stamp(body, folder), placement)
+    return _mesh_surface(
+        body.mesh, str(_path(body, folder)), _stamp(body, folder), _placement(body))
 
 
 def placement_of(body: Body, folder: Path | None = None) -> Placement:
@@ -94,18 +98,19 @@ def body_size(body: Body, folder: Path | None = None) -> BodySize:
         volume, area = report.volume, report.area
     else:
         volume, area = math.prod(body.box), _box_area(body.box)
+    graded = _graded_density(body, folder) if body.grading_deviation else 1.0
     if body.spacing:
-        n, filled = _count(body, body.spacing, volume, area)
+        n, filled = _count(body, body.spacing, volume, area, graded)
         return BodySize(max(1, round(n)), body.spacing, filled, area)
     # More spacing, fewer elements: halve the interval.
     low, high = 0.0, 4.0 * volume ** (1 / 3) + 1e-300
     for _ in range(200):
         middle = 0.5 * (low + high)
-        if _count(body, middle, volume, area)[0] > body.elements:
+        if _count(body, middle, volume, area, graded)[0] > body.elements:
             low = middle
         else:
             high = middle
-    return BodySize(body.elements, high, _count(body, high, volume, area)[1], area)
+    return BodySize(body.elements, high, _count(body, high, volume, area, graded)[1], area)
 
 
 def block_edges(body: Body) -> tuple[float, float, float]:
@@ -143,28 +148,99 @@ def surface_area(surface: Surface) -> float:
     return 0.5 * float(np.linalg.norm(np.cross(b - a, c - a), axis=1).sum())
 
 
-def _count(body: Body, spacing: float, volume: float, area: float) -> tuple[float, float]:
+def mean_neighbors(
+    body: Body, away: Array, volume: float, folder: Path | None = None
+) -> float:
+    """Return about how many elements are within reach of one, itself included, as bodies end.
+
+    Of a body that is not built yet. What is in reach are the places ``away`` (k, 3) [lambda],
+    spread evenly over a ``volume`` [lambda^3]; in a graded body lambda is each element's own.
+    """
+    size, surface = body_size(body, folder), surface_of(body, folder)[0]
+    filling = _filling(body, folder)
+    place = filling.place
+    relative = _relative_sizes(body, surface, place)
+    scale = size.spacing * relative
+    beside = place + np.resize(away, place.shape) * scale[:, None]
+    # How many elements there are where, up to one factor for all of the body.
+    here = _crowding(body, filling, place, scale)
+    there = _crowding(body, filling, beside, scale) * filling.holds(beside)
+    number = relative**-3.0
+    cubes = surface_volume(surface) / size.spacing**3
+    factor = size.elements / max(cubes * float((here * number).mean()), 1e-300)
+    return factor * volume * float((here * number) @ there) / max(
+        float((here * number).sum()), 1e-300)
+
+
+def places_in(body: Body, folder: Path | None = None) -> Array:
+    """Return places (n, 3) [m] in the world that are spread evenly over a body at rest."""
+    local = _filling(body, folder).place if body.mesh else (
+        (even_places(PLACES) - 0.5) * np.array(block_edges(body)))
+    place: Array = np.array(body.center) + turned(local, body_orientation(body))
+    return place
+
+
+def _crowding(body: Body, filling: Filling, place: Array, scale: Array) -> Array:
+    """Return how densely elements stand at places (n, 3) in a body where lambda is ``scale``."""
+    if body.shape == "grid":
+        return np.ones(len(place))
+    if body.shape == "tet-shell":
+        # Between the outermost and the innermost layer of points.
+        inmost = (body.layers - 1) * scale
+        return np.where(filling.depth(place, inmost) <= inmost, 1.0, 0.0)
+    # Sites crowd where nothing beyond the surface keeps them off.
+    edge = CROWDED * scale
+    return np.where(filling.depth(place, edge) <= edge, DENSITY + SURFACE_DENSITY / CROWDED,
+                    DENSITY)
+
+
+def _count(
+    body: Body, spacing: float, volume: float, area: float, graded: float
+) -> tuple[float, float]:
     """Return about how many elements there are at a spacing, and the volume they fill."""
     cube = spacing**3
     if body.shape == "grid":
         return volume / cube, volume
     if body.shape == "voronoi":
-        n = SITES_A_CUBE * volume / cube
-        return n * (_graded_density(body, volume) if body.grading_deviation else 1.0), volume
+        return graded * (DENSITY * volume + SURFACE_DENSITY * area * spacing) / cube, volume
     filled = min(volume, area * body.layers * spacing)
     return TETRAHEDRA_A_CUBE * filled / cube, filled
 
 
-def _graded_density(body: Body, volume: float) -> float:
+def _graded_density(body: Body, folder: Path | None) -> float:
     """Return about how many sites a graded body has of those it had if all were the finest."""
-    far = body.grading_finest**3
-    near = (2.0 * math.pi) ** 1.5 * body.grading_deviation**3
-    return float(far + (1.0 - far) * min(near / volume, 1.0))
+    relative = _relative_sizes(
+        body, surface_of(body, folder)[0], _filling(body, folder).place)
+    return float((relative**-3.0).mean())
+
+
+def _relative_sizes(body: Body, surface: Surface, place: Array) -> Array:
+    """Return lambda at places (n, 3) in a body's axes, relative to where it is finest, (n,)."""
+    if not body.grading_deviation:
+        return np.ones(len(place))
+    center = body_orientation(body).T @ np.subtract(body.grading_center, body.center)
+    grading = toward_impact(center, body.grading_deviation, 1.0 / body.grading_finest)
+    finest = np.clip(center, surface.vertex.min(axis=0), surface.vertex.max(axis=0))
+    relative: Array = grading.relative(place) / grading.relative(finest[None])
+    return relative
+
+
+def _filling(body: Body, folder: Path | None) -> Filling:
+    """Return what a body fills, in its axes."""
+    if not body.mesh:
+        return Filling(_device(), box_surface(block_edges(body)))
+    return _mesh_filling(
+        body.mesh, str(_path(body, folder)), _stamp(body, folder), _placement(body))
 
 
 def _box_area(edges: tuple[float, float, float]) -> float:
     x, y, z = edges
     return 2.0 * (x * y + y * z + z * x)
+
+
+def _placement(body: Body) -> tuple[object, ...]:
+    """Return the settings that place a mesh."""
+    return (body.mesh_unit, body.mesh_up, body.mesh_scale, body.height, body.anchor, body.repair)
 
 
 def _path(body: Body, folder: Path | None) -> Path:
@@ -193,6 +269,13 @@ def _mesh_surface(
                 mesh_scale=float(str(scale)), height=float(str(height)), anchor=str(anchor),
                 repair=bool(repair))
     return make_surface(_device(), _raw_mesh(mesh, path), body)
+
+
+@functools.lru_cache(maxsize=8)
+def _mesh_filling(
+    mesh: str, path: str, stamp: tuple[int, ...], placement: tuple[object, ...]
+) -> Filling:
+    return Filling(_device(), _mesh_surface(mesh, path, stamp, placement)[0])
 
 
 def _raw_mesh(mesh: str, path: str) -> RawMesh:

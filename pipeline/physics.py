@@ -16,7 +16,7 @@ from vfx.pipeline.errors import MissingInput, ShotError, StorageError
 from vfx.pipeline.quantities import as_size
 from vfx.pipeline.shot import Shot
 from vfx.pipeline.stage_render import no_uv, surface_textures
-from vfx.sim.extent import is_empty, nothing_there
+from vfx.sim.extent import depth_in, is_empty, nothing_there
 from vfx.sim.plan import Plan, make_plan
 
 if TYPE_CHECKING:
@@ -175,6 +175,33 @@ def start_warnings(shot: Shot) -> list[str]:
                 lines.append(
                     f"projectiles[{i + 1}] begins {depth:.3g} m deep in body '{body.name}' and "
                     "bursts it with the first step; move its position back along its flight")
+    return lines + _blocked(shot)
+
+
+def _blocked(shot: Shot) -> list[str]:
+    """Return which bodies and balls begin in a collider, or balls below the floor."""
+    from vfx.geometry.overlap import harmless_depth
+    from vfx.geometry.sources import places_in
+
+    lines = []
+    for i, collider in enumerate(shot.colliders):
+        what = f"colliders[{i + 1}]"
+        where, way_out = (f"behind {what}", "turn its normal round, or move one of them") \
+            if collider.shape == "plane" else (f"in {what}", "move one of them")
+        for body in shot.bodies:
+            depth = float(depth_in(collider, places_in(body)).max())
+            if depth > harmless_depth(body):
+                lines.append(f"body '{body.name}' begins {depth:.3g} m deep {where}, which tears "
+                             f"at what is there; {way_out}")
+        for k, ball in enumerate(shot.projectiles):
+            depth = float(depth_in(collider, np.array([ball.position]))[0])
+            if ball.mass > 0.0 and depth > 0.0:
+                lines.append(f"projectiles[{k + 1}] begins {where}, which it cannot leave as it "
+                             f"should; {way_out}")
+    for k, ball in enumerate(shot.projectiles):
+        if ball.mass > 0.0 and shot.floor.enabled and ball.position[1] < shot.floor.height:
+            lines.append(f"projectiles[{k + 1}] begins with its centre below the floor, off which "
+                         "balls with a mass bounce; raise its position")
     return lines
 
 
@@ -182,7 +209,8 @@ def plan_needs(shot: Shot, available: int) -> Plan:
     """Return what the simulation needs; refuse bodies that cannot even be built."""
     check_geometry(shot, available)
     try:
-        plan = make_plan(shot.bodies, shot.materials, shot.solver, shot.projectiles)
+        plan = make_plan(shot.bodies, shot.materials, shot.solver, shot.projectiles,
+                         shot.regions)
         is_real = 0.0 < plan.auto_step < math.inf
     except (ArithmeticError, ValueError):
         is_real = False

@@ -1,4 +1,4 @@
-"""Which places a region covers, and whether a body has an element there."""
+"""Which places regions and colliders cover, and whether a body has an element there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 from vfx.geometry.bodies import Body
 from vfx.geometry.handoff import Array
 from vfx.geometry.products import turned
-from vfx.sim.settings import Region
+from vfx.sim.settings import Collider, Region
 
 
 def covers(region: Region, position: Array) -> Array:
@@ -22,6 +22,24 @@ def covers(region: Region, position: Array) -> Array:
         axes = Rotation.from_euler("xyz", region.rotation, degrees=True).as_matrix()
         inside = np.all(np.abs(turned(away, axes.T)) <= 0.5 * np.array(region.size), axis=1)
     return inside
+
+
+def depth_in(collider: Collider, position: Array) -> Array:
+    """Return how deep (n, 3) positions are in a collider when the shot begins, (n,) [m].
+
+    Below 0 outside; of a box it is then a bound.
+    """
+    key = np.array(collider.keys or ((0.0, *collider.position),))
+    away = position - [np.interp(0.0, key[:, 0], axis) for axis in key[:, 1:].T]
+    if collider.shape == "plane":
+        normal = np.array(collider.normal)
+        depth: Array = -(away @ normal) / np.linalg.norm(normal)
+    elif collider.shape == "sphere":
+        depth = collider.radius - np.linalg.norm(away, axis=1)
+    else:
+        axes = Rotation.from_euler("xyz", collider.rotation, degrees=True).as_matrix()
+        depth = (0.5 * np.array(collider.size) - np.abs(turned(away, axes.T))).min(axis=1)
+    return depth
 
 
 def is_empty(region: Region, bodies: Sequence[Body]) -> bool:

@@ -12,6 +12,7 @@ import time
 import numpy as np
 
 from vfx.device import Device
+from vfx.geometry.blue_noise import DENSITY
 from vfx.geometry.bodies import Body
 from vfx.geometry.grid import build_solid
 from vfx.geometry.sources import body_size
@@ -40,7 +41,9 @@ def seconds_per_bond(device: Device, body: Body, material: Material, solver: Sol
     size = body_size(body)
     # As many neighbours as the body's own elements have, however they stand.
     spacing = size.spacing if body.is_block else (size.volume / size.elements) ** (1 / 3)
-    horizon = solver.horizon * size.spacing / spacing
+    # Graded elements reach as far as their own lambda says, not as the finest one does.
+    finer = DENSITY ** (1 / 3) if body.grading_deviation else size.spacing / spacing
+    horizon = solver.horizon * finer
     x, y, z = (min(n, LARGEST_SIDE) for n in (body.cells if body.is_block else IRREGULAR_CELLS))
     solid = build_solid([Body(
         name=body.name, material=body.material, cells=(x, y, z), spacing=spacing,

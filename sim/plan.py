@@ -1,18 +1,25 @@
 """What a shot will cost and whether its step is stable, known before anything is built.
 
-For boxes of cubes the sums over a particle's bonds are those of the cubic lattice. Elements of
-other shapes are estimated from their number and the body's volume and area, with a margin for
-those that stand closer than most; the simulation checks again with the network that it built.
+For boxes of cubes the sums over a particle's bonds are those of the cubic lattice. Of elements
+of other shapes the bonds are estimated from their number and how the body fills the horizon
+around places in it; their steps have a margin for those that stand closer than most, and the
+simulation checks again with the network that it built.
 """
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
+from vfx.geometry.blue_noise import DENSITY
 from vfx.geometry.bodies import Body
-from vfx.geometry.sources import BodySize, body_size
+from vfx.geometry.filling import PLACES
+from vfx.geometry.sources import body_size, mean_neighbors, surface_of
 from vfx.sim.material import (
     SAFETY,
     bond_stiffness,
@@ -24,7 +31,7 @@ from vfx.sim.material import (
     volume_share,
 )
 from vfx.sim.ordering import LANES
-from vfx.sim.settings import Material, Projectile, Solver
+from vfx.sim.settings import Material, Projectile, Region, Solver
 
 # Measured as the largest resident memory of ``vfx stage sim`` on plates of 16, 131 and 524
 # thousand particles through an impact: 137, 175 and 426 MB, of which 1.09 to 1.26 times is said.
@@ -48,12 +55,28 @@ class BodyPlan:
 
     name: str
     n_particles: int
-    n_bonds: int
     n_lanes: int             # particles with the padding of their rows
     n_neighbors: int         # of a particle in the interior
     length_scale: float
     horizon: float
     strain_limit: float
+    body: Body
+    offsets: tuple[tuple[int, int, int], ...]    # neighbours on a cubic lattice [lambda]
+
+    @functools.cached_property
+    def n_bonds(self) -> int:
+        """Bonds of the whole body: exact for a box of cubes, else about."""
+        if self.body.is_block:
+            return count_bonds(self.body.cells, self.offsets)
+        if self.body.shape == "grid":
+            mean = mean_neighbors(self.body, np.array(self.offsets), len(self.offsets))
+        else:
+            reach = self.horizon / self.length_scale
+            # A ball around an element holds the element, too.
+            mean = mean_neighbors(
+                self.body, reach * ball_places(PLACES), _ball_volume(reach)) - 1.0
+        return min(max(0, round(0.5 * self.n_particles * mean)),
+                   self.n_particles * (self.n_particles - 1) // 2)
 
 
 @dataclass(frozen=True)
@@ -102,12 +125,12 @@ class Plan:
         cause = min(self.step_limits, key=lambda name: self.step_limits[name])
         return (f"{timestep:.4g} s is above the stable step {self.stable_step:.4g} s, set by "
                 f"{cause}; use timestep = {self.auto_step!r} or timestep = \"auto\", or "
-                "soften what sets it")
+                "soften or slow what sets it")
 
 
 def make_plan(
     bodies: Sequence[Body], materials: Mapping[str, Material], solver: Solver,
-    projectiles: Sequence[Projectile] = (),
+    projectiles: Sequence[Projectile] = (), regions: Sequence[Region] = (),
 ) -> Plan:
     """Work out sizes, strain limits and stable steps from the settings alone."""
     offsets = lattice_offsets(solver.horizon)
@@ -125,9 +148,15 @@ def make_plan(
             stiffness = 18.0 * material.bulk_modulus / (reach * spacing**4)
         stiffest = stiffness * spacing**2 * sum(
             share / length for share, length in zip(shares, lengths, strict=True))
-        plan = _plan_block(body, size, offsets, delta, material) if body.is_block else (
-            _plan_irregular(body, size, solver.horizon, material))
-        plans.append(plan)
+        n_lanes = count_lanes(body.cells) if body.is_block else (
+            -(-size.elements // LANES) * LANES)
+        density = DENSITY if body.grading_deviation else (
+            size.elements * spacing**3 / size.volume)
+        n_neighbors = len(offsets) if body.shape == "grid" else max(
+            1, round(density * _ball_volume(solver.horizon)))
+        plans.append(BodyPlan(
+            body.name, size.elements, n_lanes, n_neighbors, spacing, delta,
+            critical_stretch(material, delta), body, tuple(offsets)))
         margin = 1.0 if body.shape == "grid" else IRREGULAR_STEP
         limits[f"the bonds of body '{body.name}' (bulk_modulus, density, spacing)"] = \
             margin * stable_step(material.density, stiffest)
@@ -136,37 +165,49 @@ def make_plan(
         limits[f"contact of body '{body.name}' (contact_stiffness)"] = math.sqrt(
             1.0 if body.shape == "grid" else share) * contact_step(
                 material.density, spacing, solver.contact_stiffness)
-        for number, projectile in enumerate(projectiles):
+        limits.update(_speed_limits(body, spacing, regions))
+        for number, projectile in enumerate(projectiles, 1):
             keys = "stiffness, radius, mass" if projectile.mass > 0.0 else "stiffness, radius"
-            limits[f"projectile {number} on body '{body.name}' ({keys})"] = \
+            limits[f"projectiles[{number}] on body '{body.name}' ({keys})"] = \
                 projectile_step(material.density, projectile, size.volume)
+    for number, projectile in enumerate(projectiles, 1):
+        # In the shell that pushes, from 3r/4 to 3r/2, for three steps at least.
+        limits[f"the flight of projectiles[{number}] (velocity, radius)"] = _step_over(
+            0.25 * projectile.radius, math.hypot(*projectile.velocity))
     return Plan(tuple(plans), limits)
 
 
-def _plan_block(
-    body: Body, size: BodySize, offsets: Sequence[tuple[int, int, int]], delta: float,
-    material: Material,
-) -> BodyPlan:
-    """Return what a box of cubes comes to, exactly."""
-    return BodyPlan(
-        body.name, size.elements, count_bonds(body.cells, offsets), count_lanes(body.cells),
-        len(offsets), size.spacing, delta, critical_stretch(material, delta))
+def _speed_limits(
+    body: Body, spacing: float, regions: Sequence[Region]
+) -> Iterator[tuple[str, float]]:
+    """Yield the steps [s] in which what a body starts with or is driven at is no runaway."""
+    from vfx.sim.simulate import LARGEST_STEP
+
+    farthest = float(np.linalg.norm(surface_of(body)[0].vertex, axis=1).max())
+    speed = math.hypot(*body.velocity) + math.hypot(*body.angular_velocity) * farthest
+    yield (f"the speed of body '{body.name}' (velocity, angular_velocity)",
+           _step_over(LARGEST_STEP * spacing, speed))
+    for number, region in enumerate(regions, 1):
+        if region.body in ("", body.name):
+            yield (f"regions[{number}] on body '{body.name}' (velocity)",
+                   _step_over(LARGEST_STEP * spacing, math.hypot(*region.velocity)))
 
 
-def _plan_irregular(
-    body: Body, size: BodySize, horizon: float, material: Material
-) -> BodyPlan:
-    """Return what other elements come to, about: as many a volume everywhere."""
-    delta = horizon * size.spacing
-    ball = 4.0 / 3.0 * math.pi * delta**3
-    n_neighbors = max(1, round(ball * size.elements / size.volume))
-    # Near a flat surface a part of the ball lies outside: 3/16 delta of the depth on the whole.
-    inside = max(0.2, 1.0 - 3.0 / 16.0 * delta * size.area / size.volume)
-    n_bonds = min(round(0.5 * size.elements * n_neighbors * inside),
-                  size.elements * (size.elements - 1) // 2)
-    n_lanes = -(-size.elements // LANES) * LANES
-    return BodyPlan(body.name, size.elements, n_bonds, n_lanes, n_neighbors, size.spacing, delta,
-                    critical_stretch(material, delta))
+def _step_over(length: float, speed: float) -> float:
+    """Return the time [s] that a length takes at a speed."""
+    return length / speed if speed > 0.0 else math.inf
+
+
+def ball_places(n: int) -> npt.NDArray[np.float64]:
+    """Return n places (n, 3) spread over the unit ball, the same ones every time."""
+    random = np.random.default_rng(0)
+    way = random.normal(size=(n, 3))
+    radius = np.cbrt((np.arange(n) + 0.5) / n)
+    return np.asarray(way * (radius / np.linalg.norm(way, axis=1))[:, None])
+
+
+def _ball_volume(radius: float) -> float:
+    return 4.0 / 3.0 * math.pi * radius**3
 
 
 def count_bonds(cells: tuple[int, int, int], offsets: Sequence[tuple[int, int, int]]) -> int:

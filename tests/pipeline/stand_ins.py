@@ -21,6 +21,7 @@ from vfx.raytrace.camera import camera_view  # noqa: F401
 from vfx.raytrace.texture import load_texture  # noqa: F401
 
 MADE: list[tuple[str, int]] = []       # (stage, frame) in the order of making
+LARGEST_STEP = 0.25
 PAUSE = float(os.environ.get("STAND_IN_PAUSE", "0"))    # [s] a step, for runs to be killed
 
 
@@ -229,7 +230,7 @@ MODULES = {
     "vfx.geometry.lineage": ("build_lineage", "count_fragments"),
     "vfx.geometry.align": ("Aligner",),
     "vfx.sim.pace": ("seconds_per_bond",),
-    "vfx.sim.simulate": ("Simulation", "Unstable"),
+    "vfx.sim.simulate": ("LARGEST_STEP", "Simulation", "Unstable"),
     "vfx.raytrace.environment": ("load_environment",),
     "vfx.raytrace.exr": ("exr_size", "read_exr", "write_exr"),
     "vfx.raytrace.camera": ("frame_header", "camera_view"),

@@ -130,6 +130,18 @@ stiffness = 1e9
     (BALL.format(y=0.5), "m deep in body 'thing' and bursts it"),
     (BALL.format(y=0.6), "projectiles[1] begins 0.02 m deep in body 'thing'"),
     (BALL.format(y=0.622), ""),
+    ("[[colliders]]\nshape = 'sphere'\nposition = [0, 0.5, 0]\n",
+     "m deep in colliders[1], which tears at what is there; move one of them"),
+    ("[[colliders]]\nshape = 'box'\nkeys = [[-1, 9, 9, 9], [1, -9, -8, -9]]\n",
+     "body 'thing' begins"),
+    ("[[colliders]]\nshape = 'box'\nposition = [0, 0.35, 0]\nsize = [0.1, 0.1, 0.1]\n", ""),
+    ("[[colliders]]\nnormal = [0, -3, 0]\n", "m deep behind colliders[1], which tears at what is "
+     "there; turn its normal round, or move one of them"),
+    ("[[colliders]]\nposition = [0, 0.4, 0]\n", ""),
+    (BALL.format(y=-0.1) + "mass = 0.1\n", "projectiles[1] begins with its centre below the floor"),
+    (BALL.format(y=-0.1), ""),
+    (BALL.format(y=0.8) + "mass = 1\n[[colliders]]\nshape = 'sphere'\nposition = [0, 0.8, 0]\n",
+     "projectiles[1] begins in colliders[1]"),
 ])
 def test_check_warns_of_what_begins_inside_of_something(vfx, shot, more, says):
     camera = "[camera]\nposition = [0.0, 0.5, 2.0]\ntarget = [0.0, 0.5, 0.0]\n"

@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import termios
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -156,3 +157,26 @@ def test_a_failure_is_in_the_log(shot_file: Path, vfx) -> None:
     assert row["outcome"] == "failed"
     made = list(Path("work/plate/render").glob("plate.1*.exr"))
     assert row["made"] == len(made) < 6, "what was made, not what was asked for"
+
+
+def test_a_command_stopped_while_it_loads_says_so_without_a_traceback() -> None:
+    script = """
+import os, signal, sys
+class Stop:
+    def find_spec(self, name, path=None, target=None):
+        if name == "vfx.pipeline.physics":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Stop())
+from vfx.pipeline.start import main
+main()
+"""
+    result = subprocess.run([sys.executable, "-c", script, "doctor"], capture_output=True,
+                            text=True, check=False)
+    assert result.returncode == 130
+    assert result.stderr == "stopped before anything was done\n"
+    assert not result.stdout
+
+
+def test_the_installed_command_starts_there() -> None:
+    (entry,) = entry_points(group="console_scripts", name="vfx")
+    assert entry.value == "vfx.pipeline.start:main"

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from vfx.device import Device
+from vfx.device import Device, open_device
 from vfx.geometry.bodies import Body
+from vfx.geometry.build import build_solid as build_any
 from vfx.geometry.grid import build_solid
 from vfx.sim.lattice import arrange
 from vfx.sim.ordering import LANES
 from vfx.sim.pace import seconds_per_bond
 from vfx.sim.plan import make_plan
-from vfx.sim.settings import Floor, Material, Solver
-from vfx.sim.simulate import Simulation
+from vfx.sim.settings import Floor, Material, Projectile, Region, Solver
+from vfx.sim.simulate import Simulation, Unstable
 
 
 @pytest.mark.parametrize("horizon", [1.0, 2.0, 3.0, 4.2])
@@ -31,6 +34,62 @@ def test_planned_bonds_are_those_of_the_network(
     # Each box stands in the rows that were planned for it.
     boxes, _ = arrange(sim.solid, int(horizon))
     assert [body.n_lanes for body in plan.bodies] == [box.n_clusters * LANES for box in boxes]
+
+
+@pytest.mark.parametrize("horizon", [2.0, 3.0, 6.0])
+@pytest.mark.parametrize("shape", [
+    {"shape": "voronoi", "box": (0.2, 0.2, 0.01), "elements": 1500},
+    {"shape": "voronoi", "box": (0.1, 0.1, 0.1), "elements": 1500,
+     "grading_center": (0.0, 0.0, 0.05), "grading_deviation": 0.02, "grading_finest": 0.4},
+    {"shape": "tet-shell", "box": (0.1, 0.1, 0.1), "elements": 1500, "layers": 4},
+    {"shape": "grid", "mesh": "asset:vase", "height": 0.3, "elements": 1500},
+], ids=["plate", "graded", "tetrahedra", "cubes in a vase"])
+def test_planned_bonds_of_irregular_bodies_are_about_those_of_the_network(
+    shape: dict[str, Any], horizon: float
+) -> None:
+    device = open_device("cpu")
+    solver = Solver(horizon=horizon, timestep=1e-9)
+    bodies = [Body(name="a", material="glass", **shape)]
+    materials = {"glass": Material()}
+    (planned,) = make_plan(bodies, materials, solver).bodies
+    sim = Simulation(device, build_any(device, bodies).solid, materials, solver,
+                     Floor(enabled=False))
+    assert planned.n_bonds == pytest.approx(sim.n_bonds, rel=0.15)
+    assert planned.length_scale == pytest.approx(sim.solid.length_scale[0], rel=0.05)
+
+
+@pytest.mark.parametrize("motion, cause", [
+    ({"velocity": (3e4, 0.0, 0.0)}, "the speed of body 'a'"),
+    ({"angular_velocity": (0.0, 1e7, 0.0)}, "the speed of body 'a'"),
+    ({}, "regions[1] on body 'a'")])
+def test_what_moves_too_fast_for_a_step_is_foretold_and_slowed(
+    device: Device, motion: dict[str, Any], cause: str
+) -> None:
+    bodies = [Body(name="a", material="glass", cells=(6, 4, 2), **motion)]
+    materials = {"glass": Material(strain_limit=1e6)}
+    regions = () if motion else (Region(size=(1.0, 1.0, 1.0), velocity=(0.0, 0.0, 3e4)),)
+    plan = make_plan(bodies, materials, Solver(), (), regions)
+    fast = 2.0**-23
+    assert cause in (plan.complaint(fast) or "")
+
+    def advance(timestep: float) -> None:
+        solver = Solver(timestep=timestep, gravity=(0.0, 1.0, 0.0))
+        sim = Simulation(device, build_solid(bodies), materials, solver, Floor(enabled=False),
+                         (), (), bodies, regions=regions)
+        sim.flight = None
+        sim.advance(3)
+
+    with pytest.raises(Unstable):
+        advance(fast)
+    advance(plan.auto_step)
+
+
+def test_a_ball_stays_some_steps_in_the_shell_that_pushes() -> None:
+    bodies = [Body(name="a", material="glass", cells=(4, 4, 4))]
+    ball = Projectile(radius=0.01, position=(0.0, 0.0, 1.0), velocity=(0.0, 0.0, -1e6))
+    plan = make_plan(bodies, {"glass": Material()}, Solver(), (ball,))
+    assert plan.auto_step * 1e6 * 3 < (1.5 - 0.75) * ball.radius
+    assert "the flight of projectiles[1]" in (plan.complaint(2.0**-23) or "")
 
 
 def test_memory_grows_with_particles_and_horizon() -> None:
