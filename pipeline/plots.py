@@ -68,15 +68,21 @@ def diagnostics_panels(columns: Mapping[str, Values]) -> list[Panel]:
         return tuple(Curve(label, columns[name]) for name, label in names.items()
                      if name in columns)
 
-    energy = curves({"kinetic_energy": "motion", "bond_energy": "bonds"})
+    energy = curves({"kinetic_energy": "motion", "bond_energy": "bonds", "ball_energy": "balls"})
     if "potential_energy" in columns:
         height = columns["potential_energy"]
         energy += (Curve("height (change)", height - height[:1]),)
     if len(energy) > 1:
         energy += (Curve("sum", np.sum([curve.value for curve in energy], axis=0), dashed=True),)
+    momentum = curves({f"momentum_{axis}": axis for axis in "xyz"})
+    # What heavy balls lose, pieces gain: only both together stay as they are.
+    balls = curves({f"ball_momentum_{axis}": axis for axis in "xyz"})
+    if balls:
+        momentum = tuple(Curve(f"{own.label}, with balls", own.value + ball.value)
+                         for own, ball in zip(momentum, balls, strict=True))
     panels = [
         Panel("Energy", "J", energy),
-        Panel("Momentum", "N s", curves({f"momentum_{axis}": axis for axis in "xyz"})),
+        Panel("Momentum", "N s", momentum),
         Panel("Bonds", "", curves({"bonds": "unbroken"}), is_count=True),
         Panel("Fragments", "", curves({"fragments": "pieces"}), is_count=True),
     ]

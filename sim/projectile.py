@@ -33,6 +33,7 @@ class Projectiles:
         self.count = len(projectiles)
         self.radius = np.array([p.radius for p in projectiles])
         self.mass = np.array([p.mass for p in projectiles])
+        self._weight = np.array([p.mass * p.falls for p in projectiles])
         place = np.array([p.position for p in projectiles], np.float64).reshape(-1, 3)
         flight = np.array([p.velocity for p in projectiles], np.float64).reshape(-1, 3)
         words = [[*p.position, *p.velocity, p.radius, p.stiffness,
@@ -91,6 +92,10 @@ class Projectiles:
         """Energy [J] of the balls with a mass."""
         velocity = self._device.to_host(self.velocity)
         return 0.5 * float(self.mass @ (velocity**2).sum(1))
+
+    def potential_energy(self, gravity: Sequence[float]) -> float:
+        """Energy [J] of the balls with a mass that fall, in ``gravity`` [m/s^2]."""
+        return -float((self._weight @ self.place) @ np.asarray(gravity))
 
 
 def quantum(projectile: Projectile, volume: float) -> float:

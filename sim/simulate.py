@@ -411,7 +411,10 @@ class Simulation:
             momentum=(self._mass[:, None] * velocity).sum(axis=0), n_bonds=self.n_bonds)
 
     def diagnostics(self) -> dict[str, float]:
-        """Return one row of the history: time, energies [J], momentum [kg m/s], bonds."""
+        """Return one row of the history: time, energies [J], momentum [kg m/s], bonds.
+
+        What balls with a mass have is told apart, but for the potential energy, which is of all.
+        """
         # Sums over lanes need no sorting into the solid's order.
         mass = self.layout.scatter(self._mass)
         velocity = self.device.to_host(self.particles.velocity)
@@ -421,11 +424,15 @@ class Simulation:
         height = np.einsum("cl,ckl->k", mass, position) @ -np.asarray(self.solver.gravity)
         count, bond = self._lane_sums()[:, 2:].sum(axis=(0, 2), dtype=np.float64)
         step = self.device.to_host(self.particles.edge_step)
+        balls = {}
+        if self.balls.mass.any():
+            height += self.balls.potential_energy(self.solver.gravity)
+            balls = {"ball_energy": self.balls.kinetic_energy, **by_axis(
+                "ball_momentum", self.balls.momentum)}
         return {
             "step": self.step, "time": self.time, "kinetic_energy": kinetic,
             "bond_energy": float(bond), "potential_energy": float(height),
-            "momentum_x": float(momentum[0]), "momentum_y": float(momentum[1]),
-            "momentum_z": float(momentum[2]),
+            **by_axis("momentum", momentum), **balls,
             "bonds": round(count) // 2, "broken_edges": int((step > 0).sum())}
 
     # ------------------------------------------------------------------ resume
@@ -453,3 +460,8 @@ class Simulation:
         self._raise_flag(FLAG_REBUILD, REBUILD_ALL)
         self._run("collect", 1)
         self._raise_flag(FLAG_REBUILD, 0)
+
+
+def by_axis(name: str, value: Array) -> dict[str, float]:
+    """Return the components of a vector as ``name_x``, ``name_y`` and ``name_z``."""
+    return {f"{name}_{axis}": float(number) for axis, number in zip("xyz", value, strict=True)}

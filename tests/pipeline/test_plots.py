@@ -57,6 +57,19 @@ def test_energies_add_up_to_their_sum() -> None:
     np.testing.assert_allclose(sum(part.value for part in parts), total.value)
 
 
+def test_what_balls_lose_and_pieces_gain_is_drawn_as_one_sum() -> None:
+    columns = history(50)
+    gained = columns["momentum_z"]
+    with_balls = {**columns, "ball_energy": 7.0 - columns["kinetic_energy"],
+                  **{f"ball_momentum_{axis}": 3.0 - columns[f"momentum_{axis}"] for axis in "xyz"}}
+    energy, momentum, *_ = diagnostics_panels(with_balls)
+    assert [curve.label for curve in energy.curves] == [
+        "motion", "bonds", "balls", "height (change)", "sum"]
+    assert gained.max() > 0.0
+    for curve in momentum.curves:
+        np.testing.assert_allclose(curve.value, 3.0)
+
+
 @pytest.mark.parametrize("spoil", [
     lambda columns: {name: column[:1] for name, column in columns.items()},
     lambda columns: {name: column[:0] for name, column in columns.items()},

@@ -63,6 +63,26 @@ def test_ball_and_body_keep_their_momentum(device: Device) -> None:
     assert np.abs(given + sim.balls.momentum - before).max() < 1e-6 * np.abs(given).max()
 
 
+def test_history_shows_that_ball_and_body_keep_momentum_and_energy(device: Device) -> None:
+    ball = Projectile(radius=5e-3, position=(1e-3, 0.5e-3, -9e-3), velocity=(3.0, 0.0, 20.0),
+                      stiffness=1e13, mass=2e-3, falls=True)
+    tough = dataclasses.replace(GLASS, strain_limit=0.5)
+    sim = setup(device, (6, 6, 4), projectiles=(ball,), material=tough,
+                solver={"gravity": (0.0, -9.81, 0.0), "timestep": 2.0**-24})
+    before = sim.diagnostics()
+    sim.advance(20000)
+    after = sim.diagnostics()
+    fall = -9.81 * sim.time * (sim._mass.sum() + ball.mass)
+    for axis, gained in zip("xyz", (0.0, fall, 0.0), strict=True):
+        own, of_ball = f"momentum_{axis}", f"ball_momentum_{axis}"
+        assert after[own] + after[of_ball] == pytest.approx(
+            before[own] + before[of_ball] + gained, abs=1e-9)
+    assert abs(after["momentum_z"]) > 1e-3
+    energy = [sum(row[name] for name in row if name.endswith("_energy")) for row in (before, after)]
+    assert energy[1] == pytest.approx(energy[0], rel=1e-4)
+    assert after["ball_energy"] < 0.9 * before["ball_energy"]
+
+
 def test_free_ball_with_a_mass_falls_and_bounces(device: Device) -> None:
     ball = Projectile(radius=5e-3, position=(0.1, 5e-3 + 1e-6, 0.0), velocity=(1.0, 0.0, 0.0),
                       mass=1.0, falls=True)
