@@ -22,14 +22,22 @@ class Farm:
     require: Callable[[Submission], None]
     write_files: Callable[[Submission], list[Path]]
     commands: Callable[[Submission], list[str]]
-    start: Callable[[Submission, Callable[[str], None]], None]
+    start: Callable[[Submission, Callable[[str], None], StopSignals], None]
+
+
+def _leave_to(start: Callable[[Submission, Callable[[str], None]], None]) -> Callable[
+        [Submission, Callable[[str], None], StopSignals], None]:
+    """Return the start of a farm that takes jobs and goes on without us: nothing to stop."""
+    return lambda submission, say, stop: start(submission, say)
 
 
 _FARM = {
-    slurm.NAME: Farm(slurm.require, slurm.write_files, slurm.commands, slurm.start),
+    slurm.NAME: Farm(slurm.require, slurm.write_files, slurm.commands, _leave_to(slurm.start)),
     openjd.NAME: Farm(openjd.require, openjd.write_files, openjd.commands, openjd.start),
-    opencue.NAME: Farm(opencue.require, opencue.write_files, opencue.commands, opencue.start),
-    deadline.NAME: Farm(deadline.require, deadline.write_files, deadline.commands, deadline.start),
+    opencue.NAME: Farm(opencue.require, opencue.write_files, opencue.commands,
+                       _leave_to(opencue.start)),
+    deadline.NAME: Farm(deadline.require, deadline.write_files, deadline.commands,
+                        _leave_to(deadline.start)),
 }
 FARMS = (slurm.NAME, openjd.NAME, opencue.NAME, deadline.NAME, local.NAME)
 
@@ -92,4 +100,4 @@ def submit(submission: Submission, farm: str, progress: Progress, stop: StopSign
     if no_start:
         progress.say("\n  ".join(["start them with:", *_FARM[farm].commands(submission)]))
     else:
-        _FARM[farm].start(submission, progress.say)
+        _FARM[farm].start(submission, progress.say, stop)
