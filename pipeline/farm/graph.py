@@ -154,7 +154,9 @@ def describe(submission: Submission) -> list[str]:
         waits += ", chunk by chunk" if job.is_paired else ""
         count = f"{len(job.chunks)} task{'s' if len(job.chunks) > 1 else ''}"
         lines.append(f"{job.stage}: {count}{waits}")
-        lines += [f"  {' '.join(submission.command(job, format_frames(chunk)))}"
+        threads = ([] if submission.threads is None or job.stage == "comp"
+                   else ["--threads", str(submission.threads)])
+        lines += [f"  {shlex.join([*submission.command(job, format_frames(chunk)), *threads])}"
                   for chunk in job.chunks]
     return lines
 
