@@ -304,6 +304,43 @@ stiffness = 1e14
         assert np.abs(x - (0.0 if prim.GetName() == "glass" else 0.05)).max() < 0.01
 
 
+def test_every_material_keeps_its_own_colours(tmp_path: Path) -> None:
+    """Also those whose names are what the broken faces or the floor of others are called."""
+    pytest.importorskip("pxr", reason="usd-core is not installed")
+    from pxr import Usd, UsdShade
+
+    color = {"stone": 0.1, "stone_fracture": 0.3, "floor_look": 0.5, "a-b": 0.7, "a_b": 0.9}
+    bodies = "".join(f"""\
+[[bodies]]
+name = "body{number}"
+material = "{name}"
+cells = [3, 3, 3]
+spacing = 2e-3
+center = [{0.05 * number}, 0.07, 0.0]
+[materials.{name}.surface]
+albedo = [{value}, {value}, {value}]
+[materials.{name}.fracture]
+albedo = [{value}, {value}, 0.0]
+""" for number, (name, value) in enumerate(color.items()))
+    path = tmp_path / "plate.toml"
+    path.write_text(f'[shot]\nframes = "1001"\n[time]\nsteps_per_frame = 2\n{bodies}')
+    for stage in ("geometry", "sim", "align"):
+        result = vfx("stage", stage, path, "--work", tmp_path / "work", "--device", "cpu")
+        assert result.exit_code == 0, result.output
+    export(path, "--to", "usd")
+    stage = Usd.Stage.Open(str(tmp_path / "work/export/plate.usd"))
+    for number, value in enumerate(color.values()):
+        for part, blue in (("exterior", value), ("interior", 0.0)):
+            prim = stage.GetPrimAtPath(f"/plate/pieces/body{number}_{number:05d}/{part}")
+            material, _ = UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial()
+            shader = UsdShade.Shader(stage.GetPrimAtPath(f"{material.GetPath()}/surface"))
+            assert shader.GetInput("diffuseColor").Get() == pytest.approx((value, value, blue))
+    export(path, "--to", "obj")
+    names = [line for line in (tmp_path / "work/export/plate.mtl").read_text().splitlines()
+             if line.startswith("newmtl")]
+    assert len(set(names)) == len(names) == 2 * len(color)
+
+
 def test_usd_is_whole_before_debris_breaks_off(shot: Path) -> None:
     """Meshes that are seen at a frame, and debris that is wide by then, fill the bodies."""
     pytest.importorskip("pxr", reason="usd-core is not installed")
