@@ -13,7 +13,6 @@ from vfx.pipeline.errors import MissingInput, PipelineError
 from vfx.pipeline.frames import format_frames, frames_text
 from vfx.pipeline.manifest import State
 from vfx.pipeline.physics import (
-    camera_warnings,
     check_camera,
     check_film,
     check_floor,
@@ -24,11 +23,10 @@ from vfx.pipeline.physics import (
     disk_needs,
     estimate_time,
     host_memory,
-    start_warnings,
 )
 from vfx.pipeline.quantities import as_clock, as_count, as_size
 from vfx.pipeline.review import FOLDER as REVIEW_FOLDER
-from vfx.pipeline.run import damaged_aids
+from vfx.pipeline.run import WARNING, damaged_aids, shot_warnings
 from vfx.pipeline.shot import Shot
 from vfx.pipeline.stage_comp import CHECKSUM_FILE, HANDOFF_FILE, comp_states
 from vfx.pipeline.stage_comp import FOLDER as COMP_FOLDER
@@ -40,9 +38,6 @@ _OWN_FILES = {
     manifest.FILE_NAME, manifest.LOCK_NAME, stage_sim.LOCK_FILE, stage_align.LOCK_FILE,
     stage_align.LINEAGE_FILE, stage_sim.PLOT_FILE, diagnostics.FILE_NAME, *checkpoint.FILES,
 }
-
-#: What lines of a check begin with that stand in nobody's way.
-WARNING = "warning"
 
 _MAP_WIDTH = 100
 _SIGNS = {State.DONE: "#", State.MISSING: ".", State.STALE: "~", State.DAMAGED: "!"}
@@ -157,8 +152,7 @@ def check_report(work: Work) -> tuple[list[str], list[PipelineError]]:
     if controls := _controls_text(shot):
         lines.append(f"controls    {controls}")
     if not problems:
-        lines += [f"{WARNING}     {line}" for line in start_warnings(shot)]
-        lines += [f"{WARNING}     {line}" for line in _camera_warnings(work)]
+        lines += [f"{WARNING}     {line}" for line in shot_warnings(work, STAGE)]
     needed = sum(disk_needs(shot, stage.name, len(shot.frames)) for stage in STAGES)
     missing = {stage: sum(state is not State.DONE for state in work.states(
         stage, shot.frames).values()) for stage in STAGES}
@@ -220,13 +214,6 @@ def _duration_lines(shot: Shot, plan: Plan) -> list[str]:
         f"            ({estimate.steps_per_second:.3g} steps/s, from a small block stepped just "
         f"now on {estimate.device})",
     ]
-
-
-def _camera_warnings(work: Work) -> list[str]:
-    try:
-        return camera_warnings(work.shot, work.camera())
-    except PipelineError:
-        return []      # said with what else is wrong
 
 
 def _controls_text(shot: Shot) -> str:

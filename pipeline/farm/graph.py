@@ -62,6 +62,7 @@ class Submission:
     at_once: int | None = None
     program: str = "vfx"
     extra: tuple[str, ...] = ()      # words for the farm's own submit command
+    warnings: tuple[str, ...] = ()   # what speaks against making it
 
     def command(self, job: FarmJob, frames: str = FRAMES) -> list[str]:
         """Return the words of a task's command, without --threads."""
