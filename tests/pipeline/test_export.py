@@ -476,6 +476,22 @@ def test_dust_is_as_much_as_faces_broke(shot: Path) -> None:
     assert broken > 0
 
 
+def test_dust_moves_as_its_velocity_says(shot: Path) -> None:
+    """From a frame to the next, however slow the shot is: between the paces at both."""
+    from vfx.pipeline.pieces import PieceReader
+    from vfx.pipeline.shot import load_shot
+    from vfx.pipeline.work import Work
+
+    loaded = load_shot(shot)
+    before, after = export_vdb.dust_of_frames(
+        PieceReader(Work(loaded, shot.parent / "work"), range(1004, 1006)))
+    n = len(before.mass)
+    assert n > 0
+    step = np.linalg.norm(after.position[:n] - before.position, axis=1) * loaded.fps
+    first, last = (np.linalg.norm(dust.velocity[:n], axis=1) for dust in (before, after))
+    assert (step <= first * (1 + 1e-6)).all() and (step >= last * (1 - 1e-6)).all()
+
+
 def test_a_vdb_file_holds_the_dust(shot: Path) -> None:
     if export_vdb.find_python() is None:
         pytest.skip("no Python here has OpenVDB; as root: apt install python3-openvdb")
