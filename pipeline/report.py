@@ -28,8 +28,8 @@ from vfx.pipeline.quantities import as_clock, as_count, as_size
 from vfx.pipeline.review import FOLDER as REVIEW_FOLDER
 from vfx.pipeline.run import WARNING, damaged_aids, shot_warnings
 from vfx.pipeline.shot import Shot
-from vfx.pipeline.stage_comp import CHECKSUM_FILE, HANDOFF_FILE, comp_states
 from vfx.pipeline.stage_comp import FOLDER as COMP_FOLDER
+from vfx.pipeline.stage_comp import comp_states, handoff_files
 from vfx.pipeline.stages import STAGE, STAGES, Stage, following
 from vfx.pipeline.work import Work
 from vfx.sim.plan import Plan
@@ -248,8 +248,7 @@ def clean(work: Work, stage_name: str, *, dry_run: bool) -> list[Path]:
             removed += _remove(work, stage, dry_run)
     comp = work.folder / COMP_FOLDER
     if comp.is_dir():
-        names = {HANDOFF_FILE, CHECKSUM_FILE, f"{work.shot.name}.nk",
-                 f"{work.shot.name}_blender.py"}
+        names = set(handoff_files(work.shot.name))
         removed += _unlink([path for path in comp.iterdir() if path.name in names], dry_run)
         _remove_if_empty(comp, dry_run)
     review = work.folder / REVIEW_FOLDER

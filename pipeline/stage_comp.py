@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vfx.pipeline.cache import publish_bytes, remove_leftovers
+from vfx.pipeline.cache import publish_bytes, remove_leftovers, storage_errors
 from vfx.pipeline.comp_scripts import blender_script, nuke_script
 from vfx.pipeline.errors import FrameFailed, MissingInput
 from vfx.pipeline.frames import format_frames
@@ -169,6 +169,11 @@ def frames_with_earlier(work: Work, frames: Sequence[int]) -> list[int]:
     return sorted({*frames, *good})
 
 
+def handoff_files(shot_name: str) -> tuple[str, ...]:
+    """Return the names of the files of a hand-off; the last one is its manifest."""
+    return (CHECKSUM_FILE, f"{shot_name}.nk", f"{shot_name}_blender.py", HANDOFF_FILE)
+
+
 def make_handoff(work: Work, frames: Sequence[int], again: Callable[[Sequence[int]], str],
                  report: Callable[[int, float], None]) -> list[Path]:
     """Verify frames and write what goes with them; raise FrameFailed if any is no good.
@@ -185,24 +190,22 @@ def make_handoff(work: Work, frames: Sequence[int], again: Callable[[Sequence[in
     sequences, faults = verify(work, frames, report)
     if faults:
         # Who finds no hand-off cannot take a bad one.
-        (folder / HANDOFF_FILE).unlink(missing_ok=True)
+        for file_name in handoff_files(work.shot.name):
+            with storage_errors(folder / file_name):
+                (folder / file_name).unlink(missing_ok=True)
         raise FrameFailed("\n".join([*(f"comp {frame}: {fault}" for frame, fault in
                                        faults.items()), "make them again with:",
                                      f"  {again(list(faults))}"]))
     document = handoff_document(work, frames, sequences)
-    name = work.shot.name
     sums = "".join(f"{sequence.checksum[frame]}  ../render/{sequence.name}.{frame:04d}.exr\n"
                    for sequence in sequences for frame in frames)
-    files = {
-        CHECKSUM_FILE: sums,
-        f"{name}.nk": nuke_script(document),
-        f"{name}_blender.py": blender_script(document),
-        HANDOFF_FILE: json.dumps(document, indent=1) + "\n",
-    }
-    for file_name, text in files.items():
+    texts = (sums, nuke_script(document), blender_script(document),
+             json.dumps(document, indent=1) + "\n")
+    names = handoff_files(work.shot.name)
+    for file_name, text in zip(names, texts, strict=True):
         publish_bytes(folder / file_name, text.encode())
     report(frames[-1], 1.0)
-    return [folder / file_name for file_name in files]
+    return [folder / file_name for file_name in names]
 
 
 def handoff_document(work: Work, frames: Sequence[int], sequences: Sequence[Footage]) -> dict[

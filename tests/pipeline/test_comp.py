@@ -112,7 +112,7 @@ def test_bad_frames_are_named_and_nothing_is_handed_over(shot: Path, vfx) -> Non
     assert "comp 1003:" in result.output and "1 pixel(s) of N.X are not finite, the first at " \
         "x 5, y 3" in result.output
     assert f"vfx stage render {shot} --frames 1001-1003" in result.output
-    assert not Path("work/plate/comp/handoff.json").exists()
+    assert not list(Path("work/plate/comp").iterdir()), "nor a script that loads bad frames"
 
 
 def test_stale_frames_are_named(shot: Path, vfx) -> None:
