@@ -25,9 +25,10 @@ from vfx.pipeline.cli_preview import add_preview_command
 from vfx.pipeline.errors import MissingInput, PipelineError
 from vfx.pipeline.frames import frames_text
 from vfx.pipeline.progress import Progress, StopSignals
-from vfx.pipeline.report import WARNING, check_report, clean, refused_mesh_lines, status_table
+from vfx.pipeline.report import check_report, clean, refused_mesh_lines, status_table
 from vfx.pipeline.review import make_review
 from vfx.pipeline.run import (
+    WARNING,
     Request,
     describe,
     describe_comp,
@@ -38,6 +39,7 @@ from vfx.pipeline.run import (
     run_comp,
     run_job,
     run_lineage,
+    say_warnings,
 )
 from vfx.pipeline.stage_comp import FOLDER as COMP_FOLDER
 from vfx.pipeline.stages import STAGE, STAGES, Stage
@@ -460,6 +462,7 @@ def _run(stages: list[Stage], request: Request, dry_run: bool, *, review: bool =
     progress = Progress()
     with StopSignals().caught() as stop:
         jobs = prepare(request, stages, progress, stop)
+        say_warnings(jobs)
         for job in jobs:
             stop.check()
             if dry_run:

@@ -14,7 +14,7 @@ import numpy as np
 
 from vfx.geometry.handoff import Array
 from vfx.pipeline.cache import publish_bytes
-from vfx.pipeline.pieces import PieceReader
+from vfx.pipeline.pieces import PieceReader, fracture_name
 from vfx.pipeline.shot import Shot
 from vfx.raytrace.materials import material_look
 
@@ -39,9 +39,10 @@ def write_obj(folder: Path, reader: PieceReader, frame: int) -> Path:
         corner = np.stack([mesh.corner + first_point, uv_index.ravel() + first_uv,
                            normal_index.ravel() + first_normal], axis=1)
         material = str(reader.solid.material_name[piece.body])
-        for suffix, chosen in (("", ~mesh.is_fracture), ("_fracture", mesh.is_fracture)):
+        broken = fracture_name(material, reader.work.shot.looks)
+        for finish, chosen in ((material, ~mesh.is_fracture), (broken, mesh.is_fracture)):
             if chosen.any():
-                text.write(f"usemtl {material}{suffix}\n")
+                text.write(f"usemtl {finish}\n")
                 _write_faces(text, mesh.count, corner, chosen)
         first_point += len(point)
         first_uv += len(uv)
@@ -56,9 +57,10 @@ def write_materials(folder: Path, shot: Shot) -> Path:
     lines = []
     for name, look in shot.looks.items():
         finishes = material_look(look)
-        for suffix, finish in (("", finishes.surface), ("_fracture", finishes.fracture)):
+        broken = fracture_name(name, shot.looks)
+        for called, finish in ((name, finishes.surface), (broken, finishes.fracture)):
             is_glass = finish.kind == "glass"
-            lines += [f"newmtl {name}{suffix}",
+            lines += [f"newmtl {called}",
                       f"Kd {_numbers(finish.tint if is_glass else finish.albedo)}",
                       f"Ks {_numbers(finish.specular)}",
                       f"Ns {min(finish.shininess, 1000.0):g}", f"Ni {finish.ior:g}",

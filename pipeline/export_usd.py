@@ -27,13 +27,14 @@ from vfx.geometry.handoff import Array
 from vfx.pipeline.cache import publish
 from vfx.pipeline.colliders import collider_props
 from vfx.pipeline.errors import MissingInput
-from vfx.pipeline.pieces import Motion, Piece, PieceReader, piece_meshes
+from vfx.pipeline.pieces import Motion, Piece, PieceReader, fracture_name, piece_meshes
 from vfx.raytrace.materials import material_look
 from vfx.raytrace.settings import Finish
 
 INSTANCER_ABOVE = 10_000
 _FLOOR_REACH = 20.0              # half the floor's width, in sizes of the scene
 _WRITE_SHARE = 0.7
+_FLOOR_FINISH = "floor look"     # with a sign that no material's name has
 
 
 @dataclass(frozen=True)
@@ -192,14 +193,15 @@ class _Writer:
         binding.Bind(self._material(material))
         # Both parts as subsets: some programs take no face of a mesh that has any to be bound
         # by the mesh itself.
-        for name, chosen, suffix in (("exterior", ~shape.is_fracture, ""),
-                                     ("interior", shape.is_fracture, "_fracture")):
+        for name, chosen, finish in (
+                ("exterior", ~shape.is_fracture, material),
+                ("interior", shape.is_fracture, fracture_name(material, self._shot.looks))):
             subset = UsdGeom.Subset.CreateGeomSubset(
                 mesh, name, UsdGeom.Tokens.face,
                 Vt.IntArray.FromNumpy(np.flatnonzero(chosen).astype(np.int32)),
                 UsdShade.Tokens.materialBind, UsdGeom.Tokens.partition)
             UsdShade.MaterialBindingAPI.Apply(subset.GetPrim()).Bind(
-                self._material(material + suffix))
+                self._material(finish))
         return mesh
 
     def _write_piece(self, folder: str, piece: Piece, motion: Motion, number: int) -> None:
@@ -298,7 +300,7 @@ class _Writer:
         points.CreateIdsAttr(Vt.Int64Array([piece.fragment for piece in debris]))
         self._write_arrays(points, debris, motion, columns)
         UsdShade.MaterialBindingAPI.Apply(points.GetPrim()).Bind(
-            self._material(f"{material}_fracture"))
+            self._material(fracture_name(material, self._shot.looks)))
         center = np.array([piece.center for piece in debris])
         size = np.array([piece.size for piece in debris], np.float32)
         birth = np.array([piece.birth_frame for piece in debris])
@@ -358,24 +360,23 @@ class _Writer:
     def _material(self, name: str) -> Any:
         from pxr import UsdShade
 
-        path = self._root.AppendChild("materials").AppendChild(_identifier(name))
-        return UsdShade.Material.Get(self._stage, path)
+        return UsdShade.Material.Get(self._stage, self._prim_path("materials", name))
 
     def _write_materials(self) -> None:
         self._define_scope("materials")
         for name, look in self._shot.looks.items():
             finishes = material_look(look)
             self._define_material(name, finishes.surface)
-            self._define_material(f"{name}_fracture", finishes.fracture)
+            self._define_material(fracture_name(name, self._shot.looks), finishes.fracture)
         floor = self._shot.floor_look
-        self._define_material("floor_look", Finish(
+        self._define_material(_FLOOR_FINISH, Finish(
             albedo=floor.albedo, specular=(floor.specular,) * 3, shininess=floor.shininess))
 
     def _define_material(self, name: str, finish: Finish) -> None:
         """Define the UsdPreviewSurface that is nearest to a finish."""
         from pxr import Gf, Sdf, UsdShade
 
-        path = self._root.AppendChild("materials").AppendChild(_identifier(name))
+        path = self._prim_path("materials", name)
         material = UsdShade.Material.Define(self._stage, path)
         shader = UsdShade.Shader.Define(self._stage, path.AppendChild("surface"))
         shader.CreateIdAttr("UsdPreviewSurface")
@@ -435,8 +436,9 @@ class _Writer:
                 x, y, z, w = map(float, Rotation.from_matrix(prop.rotation).as_quat())
                 shape.AddOrientOp(UsdGeom.XformOp.PrecisionDouble).Set(Gf.Quatd(w, x, y, z))
                 shape.AddScaleOp(UsdGeom.XformOp.PrecisionDouble).Set(Gf.Vec3d(*prop.size))
-            self._define_material(prop.name, prop.finish)
-            UsdShade.MaterialBindingAPI.Apply(shape.GetPrim()).Bind(self._material(prop.name))
+            finish = prop.name.replace("_", " ")
+            self._define_material(finish, prop.finish)
+            UsdShade.MaterialBindingAPI.Apply(shape.GetPrim()).Bind(self._material(finish))
 
     def _write_floor(self) -> None:
         from pxr import Gf, UsdGeom, UsdShade
@@ -455,7 +457,7 @@ class _Writer:
         floor.CreateFaceVertexIndicesAttr([0, 1, 2, 3])
         floor.CreateSubdivisionSchemeAttr(UsdGeom.Tokens.none)
         floor.CreateExtentAttr([corners[0], corners[2]])
-        UsdShade.MaterialBindingAPI.Apply(floor.GetPrim()).Bind(self._material("floor_look"))
+        UsdShade.MaterialBindingAPI.Apply(floor.GetPrim()).Bind(self._material(_FLOOR_FINISH))
 
     def _write_camera(self) -> None:
         from pxr import Gf, Usd, UsdGeom

@@ -3,7 +3,8 @@
 When two elements part, dust comes off the face between them: as much as the face is large. It
 starts with the motion of the two sides, is slowed by the air, spreads, and thins out. That is
 a start for lighting and comp or for a smoke solver, not a fluid simulation. Grids are
-``density`` [kg/m^3, for dust of 1 kg/m^2 of broken face] and ``vel`` [m/s].
+``density`` [kg/m^3, for dust of 1 kg/m^2 of broken face] and ``vel`` [m/s of the shot's own time:
+what moves a puff from a frame to the next, as motion blur and smoke solvers take it].
 
 pyopenvdb is on no package index, so the volumes are written by a Python that has it: this one,
 the system's, or the one that ``VFX_OPENVDB_PYTHON`` names.
@@ -43,7 +44,7 @@ class Dust:
     """Puffs of one frame, each a ball of dust with a smooth edge."""
 
     position: Array          # (d, 3) float64 [m]
-    velocity: Array          # (d, 3) float64 [m/s]
+    velocity: Array          # (d, 3) float64 [m/s of the shot's own time]
     mass: Array              # (d,) float64 [kg], of 1 kg/m^2 of face
     radius: Array            # (d,) float64 [m]: where a puff ends
 
@@ -129,7 +130,7 @@ def dust_of_frames(reader: PieceReader) -> Iterable[Dust]:
         path = _DRAG_FRAMES * second * (1.0 - slowed)
         yield Dust(
             position=born_at[alive] + born_velocity[alive] * path[:, None],
-            velocity=born_velocity[alive] * slowed[:, None],
+            velocity=born_velocity[alive] * slowed[:, None] * (second * shot.fps),
             mass=mass[alive] * np.exp(-age[alive] / _LIFE_FRAMES),
             radius=size[alive] * (_SPREAD + _SPREAD_RATE * age[alive]))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -176,6 +176,14 @@ class PieceReader:
 
     def _read(self, stage: str, frame: int) -> dict[str, npt.NDArray[np.generic]]:
         return read_npz(self.work.path(STAGE[stage], frame))
+
+
+def fracture_name(material: str, materials: Container[str]) -> str:
+    """Return what a material is called where it broke: a name that none of ``materials`` has."""
+    name = f"{material}_fracture"
+    while name in materials:
+        name += "_"
+    return name
 
 
 def piece_meshes(faces: Faces, label: Array) -> dict[int, PieceMesh]:

@@ -13,7 +13,6 @@ from vfx.pipeline.errors import MissingInput, PipelineError
 from vfx.pipeline.frames import format_frames, frames_text
 from vfx.pipeline.manifest import State
 from vfx.pipeline.physics import (
-    camera_warnings,
     check_camera,
     check_film,
     check_floor,
@@ -24,14 +23,13 @@ from vfx.pipeline.physics import (
     disk_needs,
     estimate_time,
     host_memory,
-    start_warnings,
 )
 from vfx.pipeline.quantities import as_clock, as_count, as_size
 from vfx.pipeline.review import FOLDER as REVIEW_FOLDER
-from vfx.pipeline.run import damaged_aids
+from vfx.pipeline.run import WARNING, damaged_aids, shot_warnings
 from vfx.pipeline.shot import Shot
-from vfx.pipeline.stage_comp import CHECKSUM_FILE, HANDOFF_FILE, comp_states
 from vfx.pipeline.stage_comp import FOLDER as COMP_FOLDER
+from vfx.pipeline.stage_comp import comp_states, handoff_files
 from vfx.pipeline.stages import STAGE, STAGES, Stage, following
 from vfx.pipeline.work import Work
 from vfx.sim.plan import Plan
@@ -40,9 +38,6 @@ _OWN_FILES = {
     manifest.FILE_NAME, manifest.LOCK_NAME, stage_sim.LOCK_FILE, stage_align.LOCK_FILE,
     stage_align.LINEAGE_FILE, stage_sim.PLOT_FILE, diagnostics.FILE_NAME, *checkpoint.FILES,
 }
-
-#: What lines of a check begin with that stand in nobody's way.
-WARNING = "warning"
 
 _MAP_WIDTH = 100
 _SIGNS = {State.DONE: "#", State.MISSING: ".", State.STALE: "~", State.DAMAGED: "!"}
@@ -157,8 +152,7 @@ def check_report(work: Work) -> tuple[list[str], list[PipelineError]]:
     if controls := _controls_text(shot):
         lines.append(f"controls    {controls}")
     if not problems:
-        lines += [f"{WARNING}     {line}" for line in start_warnings(shot)]
-        lines += [f"{WARNING}     {line}" for line in _camera_warnings(work)]
+        lines += [f"{WARNING}     {line}" for line in shot_warnings(work, STAGE)]
     needed = sum(disk_needs(shot, stage.name, len(shot.frames)) for stage in STAGES)
     missing = {stage: sum(state is not State.DONE for state in work.states(
         stage, shot.frames).values()) for stage in STAGES}
@@ -222,13 +216,6 @@ def _duration_lines(shot: Shot, plan: Plan) -> list[str]:
     ]
 
 
-def _camera_warnings(work: Work) -> list[str]:
-    try:
-        return camera_warnings(work.shot, work.camera())
-    except PipelineError:
-        return []      # said with what else is wrong
-
-
 def _controls_text(shot: Shot) -> str:
     """Return what acts on the bodies, in one line; empty where nothing does."""
     kinds = (("projectile", shot.projectiles), ("collider", shot.colliders),
@@ -261,8 +248,7 @@ def clean(work: Work, stage_name: str, *, dry_run: bool) -> list[Path]:
             removed += _remove(work, stage, dry_run)
     comp = work.folder / COMP_FOLDER
     if comp.is_dir():
-        names = {HANDOFF_FILE, CHECKSUM_FILE, f"{work.shot.name}.nk",
-                 f"{work.shot.name}_blender.py"}
+        names = set(handoff_files(work.shot.name))
         removed += _unlink([path for path in comp.iterdir() if path.name in names], dry_run)
         _remove_if_empty(comp, dry_run)
     review = work.folder / REVIEW_FOLDER

@@ -30,6 +30,7 @@ from vfx.pipeline.progress import BEGUN, LOG_FOLDER, TIMINGS_FILE
 from vfx.pipeline.quantities import as_clock
 from vfx.pipeline.report import state_rows
 from vfx.pipeline.review import FOLDER
+from vfx.pipeline.run import shot_warnings
 from vfx.pipeline.stage_comp import FOLDER as COMP_FOLDER
 from vfx.pipeline.stage_comp import Footage, comp_states, pass_text, sequence_names
 from vfx.pipeline.stages import STAGE, STAGES
@@ -238,8 +239,8 @@ def _facts(work: Work) -> list[list[str]]:
 
 
 def _warnings(work: Work, frames: Sequence[int], arguments: Sequence[str]) -> list[str]:
-    """Return what is not as it should be now, and what the logs warn of."""
-    warnings = []
+    """Return what the shot is warned of, what is not as it should be now, and what logs say."""
+    warnings = shot_warnings(work, STAGE)
     for stage in STAGES:
         for state, which in _by_state(work, frames, stage.name).items():
             if state is not State.DONE:

@@ -11,8 +11,8 @@ import shlex
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,7 @@ from vfx.pipeline.frames import format_frames, frames_text, select_frames
 from vfx.pipeline.job import Job, default_work_folder
 from vfx.pipeline.manifest import State
 from vfx.pipeline.physics import (
+    camera_warnings,
     check_camera,
     check_denoising,
     check_film,
@@ -44,6 +45,7 @@ from vfx.pipeline.physics import (
     check_uv,
     disk_needs,
     host_memory,
+    start_warnings,
 )
 from vfx.pipeline.progress import BEGUN, Progress, StopSignals
 from vfx.pipeline.quantities import as_size
@@ -57,6 +59,10 @@ from vfx.pipeline.work import Work
 
 if TYPE_CHECKING:
     from vfx.device import Device
+
+
+#: What lines begin with that stand in nobody's way.
+WARNING = "warning"
 
 
 @dataclass(frozen=True)
@@ -128,6 +134,17 @@ def check_request(work: Work) -> None:
                      for state in work.states(stage, shot.frames).values()))))
 
 
+def shot_warnings(work: Work, stages: Iterable[str]) -> list[str]:
+    """Return what will probably not come out as it was meant, of stages that are to be made."""
+    names, lines = set(stages), []
+    if names & {"geometry", "sim"}:
+        lines += start_warnings(work.shot)
+    if "render" in names:
+        with suppress(PipelineError):      # said with what else is wrong
+            lines += camera_warnings(work.shot, work.camera())
+    return lines
+
+
 def prepare(request: Request, stages: Sequence[Stage], progress: Progress,
             stop: StopSignals) -> list[Job]:
     """Return the jobs of a request, one a stage, having checked all they need."""
@@ -148,6 +165,13 @@ def prepare(request: Request, stages: Sequence[Stage], progress: Progress,
     if (sentence := jobs[0].missing_inputs()) is not None:
         raise MissingInput(sentence)
     return jobs
+
+
+def say_warnings(jobs: Sequence[Job]) -> None:
+    """Tell what speaks against making what jobs have to make."""
+    todo = [job for job in jobs if _count_missing(job)]
+    for line in shot_warnings(jobs[0].work, (job.stage.name for job in todo)):
+        jobs[0].progress.say(f"{WARNING}: {line}")
 
 
 def run_job(job: Job) -> None:

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from vfx.pipeline.cache import publish_bytes, remove_leftovers
+from vfx.pipeline.cache import publish_bytes, remove_leftovers, storage_errors
 from vfx.pipeline.comp_scripts import blender_script, nuke_script
 from vfx.pipeline.errors import FrameFailed, MissingInput
 from vfx.pipeline.frames import format_frames
@@ -30,7 +31,6 @@ FOLDER = "comp"
 HANDOFF_FILE = "handoff.json"
 CHECKSUM_FILE = "checksums.sha256"
 VERSION = 1
-_CONFIG_HASH = "vfx/configHash"
 _COLOR_NAMES = {"acescg": "ACEScg", "linear-rec709": "linear Rec.709"}
 _PASSES = {
     "beauty": "what the camera sees, linear; A is the coverage",
@@ -49,6 +49,16 @@ _PASSES = {
 }
 
 
+@dataclass(frozen=True)
+class _Picture:
+    """One file, read whole."""
+
+    channels: dict[str, npt.NDArray[Any]]
+    header: dict[str, Any]
+    checksum: str
+    bytes: int
+
+
 @dataclass
 class Footage:
     """One sequence of files: ``<name>.NNNN.exr``, alike but for their pixels."""
@@ -63,6 +73,28 @@ class Footage:
     bytes: dict[int, int] = field(default_factory=dict)
     camera: dict[int, tuple[list[float], list[float]]] = field(default_factory=dict)
     #   worldToCamera and worldToNDC of each frame, row by row
+
+    def take(self, picture: _Picture, frame: int) -> str | None:
+        """Add the picture of a frame; return what makes it unlike those before, if it is."""
+        channels, header = picture.channels, picture.header
+        types = {name: _TYPES.get(pixels.dtype.name, pixels.dtype.name)
+                 for name, pixels in sorted(channels.items())}
+        shape = next(iter(channels.values())).shape
+        if not self.channels:
+            self.channels, self.header, self.size = types, header, (shape[1], shape[0])
+        if types != self.channels:
+            odd = sorted(set(types.items()) ^ set(self.channels.items()))
+            return f"has other channels than the first frame ({odd[0][0]})"
+        if (shape[1], shape[0]) != self.size:
+            return (f"is {shape[1]} x {shape[0]}, the first frame {self.size[0]} x "
+                    f"{self.size[1]}")
+        for name, pixels in channels.items():
+            self.low[name] = min(self.low.get(name, np.inf), float(pixels.min()))
+            self.high[name] = max(self.high.get(name, -np.inf), float(pixels.max()))
+        self.camera[frame] = (_numbers(header.get("worldToCamera", ())),
+                              _numbers(header.get("worldToNDC", ())))
+        self.checksum[frame], self.bytes[frame] = picture.checksum, picture.bytes
+        return None
 
     @property
     def layers(self) -> dict[str, list[str]]:
@@ -92,18 +124,21 @@ def verify(work: Work, frames: Sequence[int], report: Callable[[int, float], Non
     sequences = [Footage(name) for name in sequence_names(work)]
     for position, frame in enumerate(frames):
         report(frame, position / len(frames))
-        main_hash = ""
-        for sequence in sequences:
-            path = work.folder_of(render) / f"{sequence.name}.{frame:04d}.exr"
-            problem, carried = _take(sequence, path, frame)
-            if sequence.name == work.shot.name:
-                main_hash = carried
-            elif problem is None and carried and carried != main_hash:
-                problem = "stale, it belongs to another rendering than the beauty"
-            if problem is not None:
-                faults.setdefault(frame, f"{path}: {problem}")
+        paths = [work.folder_of(render) / f"{sequence.name}.{frame:04d}.exr"
+                 for sequence in sequences]
+        pictures = []
+        for path in paths:
+            try:
+                pictures.append(_read(path))
+            except ValueError as error:
+                faults.setdefault(frame, f"{path}: {error}")
         if states[frame] is not State.DONE:
             faults.setdefault(frame, f"{work.unfit_path(render, frame)}: {states[frame].value}")
+        # One that is no good is no measure for others.
+        if frame not in faults:
+            for sequence, path, picture in zip(sequences, paths, pictures, strict=True):
+                if (problem := sequence.take(picture, frame)) is not None:
+                    faults.setdefault(frame, f"{path}: {problem}")
     return sequences, dict(sorted(faults.items()))
 
 
@@ -134,6 +169,11 @@ def frames_with_earlier(work: Work, frames: Sequence[int]) -> list[int]:
     return sorted({*frames, *good})
 
 
+def handoff_files(shot_name: str) -> tuple[str, ...]:
+    """Return the names of the files of a hand-off; the last one is its manifest."""
+    return (CHECKSUM_FILE, f"{shot_name}.nk", f"{shot_name}_blender.py", HANDOFF_FILE)
+
+
 def make_handoff(work: Work, frames: Sequence[int], again: Callable[[Sequence[int]], str],
                  report: Callable[[int, float], None]) -> list[Path]:
     """Verify frames and write what goes with them; raise FrameFailed if any is no good.
@@ -150,24 +190,22 @@ def make_handoff(work: Work, frames: Sequence[int], again: Callable[[Sequence[in
     sequences, faults = verify(work, frames, report)
     if faults:
         # Who finds no hand-off cannot take a bad one.
-        (folder / HANDOFF_FILE).unlink(missing_ok=True)
+        for file_name in handoff_files(work.shot.name):
+            with storage_errors(folder / file_name):
+                (folder / file_name).unlink(missing_ok=True)
         raise FrameFailed("\n".join([*(f"comp {frame}: {fault}" for frame, fault in
                                        faults.items()), "make them again with:",
                                      f"  {again(list(faults))}"]))
     document = handoff_document(work, frames, sequences)
-    name = work.shot.name
     sums = "".join(f"{sequence.checksum[frame]}  ../render/{sequence.name}.{frame:04d}.exr\n"
                    for sequence in sequences for frame in frames)
-    files = {
-        CHECKSUM_FILE: sums,
-        f"{name}.nk": nuke_script(document),
-        f"{name}_blender.py": blender_script(document),
-        HANDOFF_FILE: json.dumps(document, indent=1) + "\n",
-    }
-    for file_name, text in files.items():
+    texts = (sums, nuke_script(document), blender_script(document),
+             json.dumps(document, indent=1) + "\n")
+    names = handoff_files(work.shot.name)
+    for file_name, text in zip(names, texts, strict=True):
         publish_bytes(folder / file_name, text.encode())
     report(frames[-1], 1.0)
-    return [folder / file_name for file_name in files]
+    return [folder / file_name for file_name in names]
 
 
 def handoff_document(work: Work, frames: Sequence[int], sequences: Sequence[Footage]) -> dict[
@@ -246,44 +284,26 @@ def is_handed_over(work: Work, frames: Sequence[int]) -> bool:
     return all(state is State.DONE for state in comp_states(work, frames).values())
 
 
-def _take(sequence: Footage, path: Path, frame: int) -> tuple[str | None, str]:
-    """Read one file into a sequence; return what is wrong with it, and its fingerprint."""
+def _read(path: Path) -> _Picture:
+    """Read a file whole; raise ValueError that says what is wrong with it by itself."""
     from vfx.raytrace.exr import read_exr
 
-    if not path.exists():
-        return "missing", ""
+    if not path.is_file():
+        raise ValueError("no file; remove it" if path.exists() else "missing")
     try:
         data = path.read_bytes()
         channels, header = read_exr(path)
     except (OSError, ValueError) as error:
-        return f"damaged: {error}", ""
-    carried = str(header.get(_CONFIG_HASH, ""))
-    types = {name: _TYPES.get(pixels.dtype.name, pixels.dtype.name)
-             for name, pixels in sorted(channels.items())}
-    if not types:
-        return "has no channels", carried
-    shape = next(iter(channels.values())).shape
-    if not sequence.channels:
-        sequence.channels, sequence.header, sequence.size = types, header, (shape[1], shape[0])
-    if types != sequence.channels:
-        odd = sorted(set(types.items()) ^ set(sequence.channels.items()))
-        return f"has other channels than the first frame ({odd[0][0]})", carried
-    if (shape[1], shape[0]) != sequence.size:
-        return (f"is {shape[1]} x {shape[0]}, the first frame {sequence.size[0]} x "
-                f"{sequence.size[1]}"), carried
+        raise ValueError(f"damaged: {str(error).removeprefix(f'{path}: ')}") from None
+    if not channels:
+        raise ValueError("has no channels")
     for name, pixels in channels.items():
         finite = np.isfinite(pixels)
         if not finite.all():
             row, column = np.argwhere(~finite)[0]
-            return (f"{int((~finite).sum())} pixel(s) of {name} are not finite, the first at "
-                    f"x {column}, y {row}"), carried
-        sequence.low[name] = min(sequence.low.get(name, np.inf), float(pixels.min()))
-        sequence.high[name] = max(sequence.high.get(name, -np.inf), float(pixels.max()))
-    sequence.camera[frame] = (_numbers(header.get("worldToCamera", ())),
-                              _numbers(header.get("worldToNDC", ())))
-    sequence.checksum[frame] = hashlib.sha256(data).hexdigest()
-    sequence.bytes[frame] = len(data)
-    return None, carried
+            raise ValueError(f"{int((~finite).sum())} pixel(s) of {name} are not finite, the "
+                             f"first at x {column}, y {row}")
+    return _Picture(channels, header, hashlib.sha256(data).hexdigest(), len(data))
 
 
 _TYPES = {"float16": "half", "float32": "float", "uint32": "uint"}

@@ -62,6 +62,7 @@ class Submission:
     at_once: int | None = None
     program: str = "vfx"
     extra: tuple[str, ...] = ()      # words for the farm's own submit command
+    warnings: tuple[str, ...] = ()   # what speaks against making it
 
     def command(self, job: FarmJob, frames: str = FRAMES) -> list[str]:
         """Return the words of a task's command, without --threads."""
@@ -154,7 +155,9 @@ def describe(submission: Submission) -> list[str]:
         waits += ", chunk by chunk" if job.is_paired else ""
         count = f"{len(job.chunks)} task{'s' if len(job.chunks) > 1 else ''}"
         lines.append(f"{job.stage}: {count}{waits}")
-        lines += [f"  {' '.join(submission.command(job, format_frames(chunk)))}"
+        threads = ([] if submission.threads is None or job.stage == "comp"
+                   else ["--threads", str(submission.threads)])
+        lines += [f"  {shlex.join([*submission.command(job, format_frames(chunk)), *threads])}"
                   for chunk in job.chunks]
     return lines
 

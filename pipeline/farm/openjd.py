@@ -11,6 +11,8 @@ import json
 import shlex
 import shutil
 import subprocess
+import threading
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -18,11 +20,14 @@ from typing import Any
 from vfx.pipeline.cache import publish_bytes
 from vfx.pipeline.errors import FrameFailed, MissingInput
 from vfx.pipeline.farm.graph import FRAMES, FarmJob, Submission
+from vfx.pipeline.progress import StopSignals
 
 NAME = "openjd"
 TEMPLATE = "template.json"
 VALUES = "parameter_values.json"
+_GIVEN = ("Program", "Shot", "Work", "Device", "Threads")     # to every task, in this order
 _STOP_SECONDS = 60
+_POLL_SECONDS = 0.1
 
 
 def template(submission: Submission) -> dict[str, Any]:
@@ -106,16 +111,29 @@ def require(submission: Submission) -> None:
             f"  {submission.local_command()}")
 
 
-def start(submission: Submission, say: Callable[[str], None]) -> None:
-    """Run the template with ``openjd run``, passing its output on."""
+def start(submission: Submission, say: Callable[[str], None], stop: StopSignals) -> None:
+    """Run the template with ``openjd run``, passing its output on, and a stop to it."""
+    # In a group of its own: Ctrl-C reaches it through us, once.
     process = subprocess.Popen(_words(submission), stdout=subprocess.PIPE,
-                               stderr=subprocess.STDOUT, text=True)
-    assert process.stdout is not None
-    for line in process.stdout:
-        say(line.rstrip())
-    if process.wait() != 0:
-        raise FrameFailed(f"openjd ended with {process.returncode}, see above; submit again to do "
+                               stderr=subprocess.STDOUT, text=True, start_new_session=True)
+    reader = threading.Thread(target=_pass_on, args=(process.stdout, say))
+    reader.start()
+    told = False
+    while (code := process.poll()) is None:
+        if stop.wanted and not told:
+            process.terminate()
+            told = True
+        time.sleep(_POLL_SECONDS)
+    reader.join()
+    stop.check()
+    if code != 0:
+        raise FrameFailed(f"openjd ended with {code}, see above; submit again to do "
                           "what is missing")
+
+
+def _pass_on(lines: Iterable[str] | None, say: Callable[[str], None]) -> None:
+    for line in lines or ():
+        say(line.rstrip())
 
 
 def _words(submission: Submission) -> list[str]:
@@ -148,24 +166,29 @@ def _step(submission: Submission, job: FarmJob) -> dict[str, Any]:
             "chunks": {"defaultTaskCount": submission.chunk, "rangeConstraint": "CONTIGUOUS"}}]}
     step["script"] = {
         "actions": {"onRun": {
-            "command": "bash", "args": ["{{Task.File.Run}}"],
+            "command": "bash",
+            "args": ["{{Task.File.Run}}", *(f"{{{{Param.{name}}}}}" for name in _GIVEN), frames],
             "cancelation": {"mode": "NOTIFY_THEN_TERMINATE",
                             "notifyPeriodInSeconds": _STOP_SECONDS}}},
         "embeddedFiles": [{"name": "Run", "type": "TEXT", "filename": f"{job.stage}.sh",
-                           "data": _script(submission, job, frames)}]}
+                           "data": _script(submission, job)}]}
     return step
 
 
-def _script(submission: Submission, job: FarmJob, frames: str) -> str:
-    stand_ins = {submission.program: "'{{Param.Program}}'", str(submission.shot):
-                 "'{{Param.Shot}}'", str(submission.work): "'{{Param.Work}}'",
-                 FRAMES: '"${frames//:/x}"', submission.device: "'{{Param.Device}}'"}
+def _script(submission: Submission, job: FarmJob) -> str:
+    """Return the script of a task.
+
+    Values come as its arguments: in the text, an apostrophe in a path would end a word.
+    """
+    stand_ins = {submission.program: '"$program"', str(submission.shot): '"$shot"',
+                 str(submission.work): '"$work"', submission.device: '"$device"',
+                 FRAMES: '"${frames//:/x}"'}
     words = " ".join(stand_ins.get(word, shlex.quote(word)) for word in submission.command(job))
-    lines = ["#!/bin/bash", f"frames='{frames}'"]
+    lines = ["#!/bin/bash", *(f"{name.lower()}=${number}" for number, name in enumerate(
+        (*_GIVEN, "Frames"), 1))]
     if job.stage == "comp":
         lines.append(f"exec {words}")
     else:
-        lines += ["threads=()",
-                  "[ '{{Param.Threads}}' = 0 ] || threads=(--threads '{{Param.Threads}}')",
-                  f'exec {words} "${{threads[@]}}"']
+        lines += ["options=()", '[ "$threads" = 0 ] || options=(--threads "$threads")',
+                  f'exec {words} "${{options[@]}}"']
     return "\n".join(lines) + "\n"

@@ -12,7 +12,14 @@ from vfx.pipeline.farm import deadline, graph, local, opencue, openjd, slurm
 from vfx.pipeline.farm.graph import Submission, build_jobs, find_program
 from vfx.pipeline.frames import frames_text
 from vfx.pipeline.progress import Progress, StopSignals
-from vfx.pipeline.run import Request, check_request, frames_to_take, open_work
+from vfx.pipeline.run import (
+    WARNING,
+    Request,
+    check_request,
+    frames_to_take,
+    open_work,
+    shot_warnings,
+)
 
 
 @dataclass(frozen=True)
@@ -22,14 +29,22 @@ class Farm:
     require: Callable[[Submission], None]
     write_files: Callable[[Submission], list[Path]]
     commands: Callable[[Submission], list[str]]
-    start: Callable[[Submission, Callable[[str], None]], None]
+    start: Callable[[Submission, Callable[[str], None], StopSignals], None]
+
+
+def _leave_to(start: Callable[[Submission, Callable[[str], None]], None]) -> Callable[
+        [Submission, Callable[[str], None], StopSignals], None]:
+    """Return the start of a farm that takes jobs and goes on without us: nothing to stop."""
+    return lambda submission, say, stop: start(submission, say)
 
 
 _FARM = {
-    slurm.NAME: Farm(slurm.require, slurm.write_files, slurm.commands, slurm.start),
+    slurm.NAME: Farm(slurm.require, slurm.write_files, slurm.commands, _leave_to(slurm.start)),
     openjd.NAME: Farm(openjd.require, openjd.write_files, openjd.commands, openjd.start),
-    opencue.NAME: Farm(opencue.require, opencue.write_files, opencue.commands, opencue.start),
-    deadline.NAME: Farm(deadline.require, deadline.write_files, deadline.commands, deadline.start),
+    opencue.NAME: Farm(opencue.require, opencue.write_files, opencue.commands,
+                       _leave_to(opencue.start)),
+    deadline.NAME: Farm(deadline.require, deadline.write_files, deadline.commands,
+                        _leave_to(deadline.start)),
 }
 FARMS = (slurm.NAME, openjd.NAME, opencue.NAME, deadline.NAME, local.NAME)
 
@@ -54,20 +69,25 @@ def plan_submission(request: Request, farm: FarmRequest) -> Submission:
     check_request(work)
     if farm.extra and farm.farm in (openjd.NAME, local.NAME):
         raise ShotError(f"--farm-option {farm.extra[0]}: {farm.farm} takes none; leave it out")
+    jobs = build_jobs(work, frames, farm.chunk, force=request.force)
     return Submission(
         name=work.shot.name, shot=work.shot.path.absolute(), work=work.folder.absolute(),
         frames=tuple(frames), chunk=farm.chunk,
-        jobs=build_jobs(work, frames, farm.chunk, force=request.force),
+        jobs=jobs, warnings=tuple(shot_warnings(work, (job.stage for job in jobs))),
         device=request.device, threads=request.threads, force=request.force,
         at_once=farm.at_once, program=find_program(), extra=farm.extra)
 
 
 def preview(submission: Submission, farm: str) -> list[str]:
     """Return what would be submitted: every task, and the farm's own commands."""
-    lines = graph.describe(submission)
+    lines = [*_warning_lines(submission), *graph.describe(submission)]
     if farm != local.NAME:
         lines += ["", f"{farm}:", *(f"  {line}" for line in _FARM[farm].commands(submission))]
     return lines
+
+
+def _warning_lines(submission: Submission) -> list[str]:
+    return [f"{WARNING}: {line}" for line in submission.warnings]
 
 
 def submit(submission: Submission, farm: str, progress: Progress, stop: StopSignals, *,
@@ -80,6 +100,8 @@ def submit(submission: Submission, farm: str, progress: Progress, stop: StopSign
         raise ShotError("--no-start: a local pool has no files to write; see --dry-run")
     if farm != local.NAME and not no_start:
         _FARM[farm].require(submission)
+    for line in _warning_lines(submission):
+        progress.say(line)
     progress.say(f"{submission.name}: {frames_text(submission.frames)} on {farm}: " + ", ".join(
         f"{job.stage} ({len(job.chunks)})" if job.is_chunked else job.stage
         for job in submission.jobs))
@@ -92,4 +114,4 @@ def submit(submission: Submission, farm: str, progress: Progress, stop: StopSign
     if no_start:
         progress.say("\n  ".join(["start them with:", *_FARM[farm].commands(submission)]))
     else:
-        _FARM[farm].start(submission, progress.say)
+        _FARM[farm].start(submission, progress.say, stop)

@@ -92,6 +92,20 @@ def test_a_body_beside_the_picture_gets_a_warning(shot: Path, vfx, target: str,
     assert result.exit_code == 0 and (words in result.output) != is_seen
 
 
+def test_who_does_not_check_is_warned_too(shot: Path, vfx) -> None:
+    """By what makes frames, before they are made, and by the page that shows them after."""
+    shot.write_text(SHOT + "[camera]\nposition = [0.0, 0.12, 0.4]\ntarget = [0.0, 0.3, 0.0]\n")
+    words = "the middle of body 'plate', at (0, 0.07, 0), is not in the picture of frame 1001"
+    for command in (["submit", shot, "--farm", "local", "--dry-run"], ["run", shot, "--dry-run"],
+                    ["run", shot, "--device", "cpu"]):
+        result = vfx(*command)
+        assert result.exit_code == 0 and result.output.startswith(f"warning: {words}")
+    assert "warning" not in vfx("run", shot, "--device", "cpu").output, "nothing is made"
+    assert vfx("review", shot).exit_code == 0
+    page, = Path("work").glob("*/review/*.html")
+    assert words in page.read_text()
+
+
 def test_a_film_without_pixels_is_refused(shot: Path, vfx) -> None:
     shot.write_text(SHOT.replace("resolution = [32, 24]", "resolution = [0, 24]"))
     result = vfx("run", shot)

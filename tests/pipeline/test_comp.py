@@ -112,13 +112,38 @@ def test_bad_frames_are_named_and_nothing_is_handed_over(shot: Path, vfx) -> Non
     assert "comp 1003:" in result.output and "1 pixel(s) of N.X are not finite, the first at " \
         "x 5, y 3" in result.output
     assert f"vfx stage render {shot} --frames 1001-1003" in result.output
-    assert not Path("work/plate/comp/handoff.json").exists()
+    assert not list(Path("work/plate/comp").iterdir()), "nor a script that loads bad frames"
 
 
 def test_stale_frames_are_named(shot: Path, vfx) -> None:
     shot.write_text(SHOT + "[light]\nexposure = 1.0\n")
     result = vfx("stage", "comp", shot, "--frames", "1002")
     assert result.exit_code == 1 and "plate.1002.exr: stale" in result.output
+
+
+def test_only_frames_that_are_no_good_are_named(shot: Path, vfx) -> None:
+    """Frames at another size before those as the shot wants them now, and two that were swapped."""
+    small = SHOT.replace("resolution = [40, 24]", "resolution = [20, 12]")
+    assert small != SHOT
+    shot.write_text(small)
+    assert vfx("stage", "render", shot, "--frames", "1001", "--device", "cpu").exit_code == 0
+    shot.write_text(SHOT)
+    result = vfx("stage", "comp", shot)
+    assert result.exit_code == 1
+    assert "comp 1001: work/plate/render/plate.1001.exr: stale" in result.output
+    assert "plate.1002.exr" not in result.output and "plate.1003.exr" not in result.output
+    assert result.output.splitlines()[-1].split()[-2:] == ["--frames", "1001"]
+
+    assert vfx("stage", "render", shot, "--device", "cpu").exit_code == 0
+    one, other = (Path(f"work/plate/render/plate.{frame}.exr") for frame in (1002, 1003))
+    first, second = one.read_bytes(), other.read_bytes()
+    one.write_bytes(second)
+    other.write_bytes(first)
+    result = vfx("stage", "comp", shot)
+    assert result.exit_code == 1
+    assert f"comp 1002: {one}: damaged" in result.output
+    assert f"comp 1003: {other}: damaged" in result.output
+    assert "plate.1001.exr" not in result.output and "_crypto" not in result.output
 
 
 def test_frames_that_do_not_exist_are_missing(shot: Path, vfx) -> None:

@@ -304,6 +304,43 @@ stiffness = 1e14
         assert np.abs(x - (0.0 if prim.GetName() == "glass" else 0.05)).max() < 0.01
 
 
+def test_every_material_keeps_its_own_colours(tmp_path: Path) -> None:
+    """Also those whose names are what the broken faces or the floor of others are called."""
+    pytest.importorskip("pxr", reason="usd-core is not installed")
+    from pxr import Usd, UsdShade
+
+    color = {"stone": 0.1, "stone_fracture": 0.3, "floor_look": 0.5, "a-b": 0.7, "a_b": 0.9}
+    bodies = "".join(f"""\
+[[bodies]]
+name = "body{number}"
+material = "{name}"
+cells = [3, 3, 3]
+spacing = 2e-3
+center = [{0.05 * number}, 0.07, 0.0]
+[materials.{name}.surface]
+albedo = [{value}, {value}, {value}]
+[materials.{name}.fracture]
+albedo = [{value}, {value}, 0.0]
+""" for number, (name, value) in enumerate(color.items()))
+    path = tmp_path / "plate.toml"
+    path.write_text(f'[shot]\nframes = "1001"\n[time]\nsteps_per_frame = 2\n{bodies}')
+    for stage in ("geometry", "sim", "align"):
+        result = vfx("stage", stage, path, "--work", tmp_path / "work", "--device", "cpu")
+        assert result.exit_code == 0, result.output
+    export(path, "--to", "usd")
+    stage = Usd.Stage.Open(str(tmp_path / "work/export/plate.usd"))
+    for number, value in enumerate(color.values()):
+        for part, blue in (("exterior", value), ("interior", 0.0)):
+            prim = stage.GetPrimAtPath(f"/plate/pieces/body{number}_{number:05d}/{part}")
+            material, _ = UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial()
+            shader = UsdShade.Shader(stage.GetPrimAtPath(f"{material.GetPath()}/surface"))
+            assert shader.GetInput("diffuseColor").Get() == pytest.approx((value, value, blue))
+    export(path, "--to", "obj")
+    names = [line for line in (tmp_path / "work/export/plate.mtl").read_text().splitlines()
+             if line.startswith("newmtl")]
+    assert len(set(names)) == len(names) == 2 * len(color)
+
+
 def test_usd_is_whole_before_debris_breaks_off(shot: Path) -> None:
     """Meshes that are seen at a frame, and debris that is wide by then, fill the bodies."""
     pytest.importorskip("pxr", reason="usd-core is not installed")
@@ -437,6 +474,22 @@ def test_dust_is_as_much_as_faces_broke(shot: Path) -> None:
         assert density.sum(dtype=float) * 1e-9 == pytest.approx(fresh, rel=1e-5)
         assert np.isfinite(velocity).all()
     assert broken > 0
+
+
+def test_dust_moves_as_its_velocity_says(shot: Path) -> None:
+    """From a frame to the next, however slow the shot is: between the paces at both."""
+    from vfx.pipeline.pieces import PieceReader
+    from vfx.pipeline.shot import load_shot
+    from vfx.pipeline.work import Work
+
+    loaded = load_shot(shot)
+    before, after = export_vdb.dust_of_frames(
+        PieceReader(Work(loaded, shot.parent / "work"), range(1004, 1006)))
+    n = len(before.mass)
+    assert n > 0
+    step = np.linalg.norm(after.position[:n] - before.position, axis=1) * loaded.fps
+    first, last = (np.linalg.norm(dust.velocity[:n], axis=1) for dust in (before, after))
+    assert (step <= first * (1 + 1e-6)).all() and (step >= last * (1 - 1e-6)).all()
 
 
 def test_a_vdb_file_holds_the_dust(shot: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shlex
 import shutil
 import signal
 import subprocess
@@ -25,7 +26,7 @@ from small_plate import plate_shot
 
 from vfx.pipeline.cli import main
 from vfx.pipeline.farm import deadline, opencue, openjd, slurm
-from vfx.pipeline.farm.graph import FarmJob, Submission, find_program, split
+from vfx.pipeline.farm.graph import FarmJob, Submission, describe, find_program, split
 from vfx.pipeline.frames import parse_parts
 from vfx.raytrace.exr import read_exr
 
@@ -141,6 +142,16 @@ def test_a_dry_run_shows_every_command_and_writes_nothing(shot: Path, vfx) -> No
         assert "align: 2 tasks, after lineage\n" in result.output
         assert "render: 2 tasks, after align\n" in result.output
     assert not folder.exists()
+
+
+def test_the_commands_of_a_dry_run_can_be_pasted(tmp_path: Path) -> None:
+    plan = submission(tmp_path, work=tmp_path / "a folder's", threads=8)
+    for line in describe(plan):
+        if line.startswith("  "):
+            words = shlex.split(line)
+            assert words[words.index("--work") + 1] == str(plan.work)
+            assert words[3] == str(plan.shot)
+            assert (words[-2:] == ["--threads", "8"]) == (words[2] != "comp")
 
 
 def test_chunks_follow_each_other_where_frames_need_no_others(shot: Path, vfx, tmp_path) -> None:
@@ -307,7 +318,7 @@ def test_a_failed_task_cancels_what_waits_for_it(cluster: Slurm, shot: Path) -> 
 def test_openjd_runs_the_template(shot: Path, undisturbed: dict[str, bytes], vfx) -> None:
     if shutil.which("openjd", path=_path()) is None:
         pytest.skip("openjd is not installed; pip install openjd-cli")
-    folder = shot.parent / "openjd"
+    folder = shot.parent / "it's openjd"          # no word ends there
     done = subprocess.run(
         [find_program(), "submit", str(shot), "--farm", "openjd", "--chunk", "3", "--device",
          "cpu", "--threads", "1", "--work", str(folder)],
@@ -335,6 +346,26 @@ def test_openjd_runs_some_frames_of_a_shot(
     assert made == {name: undisturbed[name] for name in made}
     assert sorted(name for name in made if name.startswith("plate.")) == [
         "plate.1001.exr", "plate.1003.exr"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_reaches_the_tasks_of_openjd(shot: Path, number: signal.Signals) -> None:
+    if shutil.which("openjd", path=_path()) is None:
+        pytest.skip("openjd is not installed; pip install openjd-cli")
+    folder = shot.parent / f"stopped by {number.name}"
+    with subprocess.Popen(
+            [find_program(), "submit", str(shot), "--farm", "openjd", "--device", "cpu", "--work",
+             str(folder)], env={**os.environ, "PATH": _path()}, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if "done" in line:                    # the first task runs
+                process.send_signal(number)
+                break
+        rest = process.stdout.read()
+    assert process.returncode == 128 + number, rest
+    assert f"stopped by {number.name}" in rest
+    assert not [words for _, words in processes() if str(folder) in words]
 
 
 @given(st.lists(st.integers(0, 300), min_size=1, unique=True))
