@@ -88,18 +88,23 @@ def _surface(body: Body) -> Surface | None:
 
 
 def check_camera(shot: Shot, camera: CameraPath) -> None:
-    """Refuse a camera that begins where it sees nothing: in something opaque or below the floor."""
+    """Refuse a camera that is ever below the floor, or begins in something opaque."""
     from vfx.geometry.grid import body_orientation
     from vfx.geometry.sources import encloses
     from vfx.raytrace.materials import material_look
 
+    def found(frame: int) -> str:
+        place = [round(x, 6) for x in camera(frame).position]
+        return f"{shot.path}: camera.position: found {place} at frame {frame}"
+
+    if shot.floor.enabled and shot.floor_look.visible:
+        below = next((frame for frame in shot.frames
+                      if camera(frame).position[1] < shot.floor.height), None)
+        if below is not None:
+            raise ShotError(
+                f"{found(below)}, which is below the floor at {shot.floor.height:g} m, behind "
+                "which nothing would be seen; raise the camera, or set floor_look.visible = false")
     position = camera(shot.first_frame).position
-    found = (f"{shot.path}: camera.position: found {[round(x, 6) for x in position]} at frame "
-             f"{shot.first_frame}")
-    if shot.floor.enabled and shot.floor_look.visible and position[1] < shot.floor.height:
-        raise ShotError(
-            f"{found}, which is below the floor at {shot.floor.height:g} m, behind which nothing "
-            "would be seen; raise the camera, or set floor_look.visible = false")
     for body in shot.bodies:
         if material_look(shot.looks[body.material]).surface.kind == "glass":
             continue
@@ -107,8 +112,8 @@ def check_camera(shot: Shot, camera: CameraPath) -> None:
         local = body_orientation(body).T @ np.subtract(position, body.center)
         if surface is not None and encloses(surface, local):
             raise ShotError(
-                f"{found}, which is inside body '{body.name}', of which nothing would be seen but "
-                "its dark inside; move the camera, or make the surface glass")
+                f"{found(shot.first_frame)}, which is inside body '{body.name}', of which nothing "
+                "would be seen but its dark inside; move the camera, or make the surface glass")
 
 
 def camera_warnings(shot: Shot, camera: CameraPath) -> list[str]:

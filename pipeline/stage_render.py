@@ -67,9 +67,13 @@ def near_frames(shot: Shot, frame: int) -> list[int]:
     """Return the frames beside one whose pieces its picture takes: for vectors and blur."""
     near = []
     is_blurred = shot.camera.shutter_angle > 0.0
-    if is_blurred and shot.camera.shutter == "centred" and frame > shot.first_frame:
+    goes_on = is_blurred or "forward" in shot.film.passes
+    # Behind the last frame a ball goes on as it came.
+    ball_coasts = goes_on and bool(shot.projectiles) and frame == shot.last_frame
+    if frame > shot.first_frame and (
+            ball_coasts or (is_blurred and shot.camera.shutter == "centred")):
         near.append(frame - 1)
-    if (is_blurred or "forward" in shot.film.passes) and frame < shot.last_frame:
+    if goes_on and frame < shot.last_frame:
         near.append(frame + 1)
     return near
 

@@ -60,7 +60,7 @@ STAGES = (
     Stage("align", 1, align_fragments,
           takes=("solid", "motion so far", "shot.density", "shot.align"),
           gives="fragments", file_name="frame.{frame:04d}.npz"),
-    Stage("render", 4, render_frames,
+    Stage("render", 5, render_frames,
           takes=("solid", "fragments", "fragments beside", "shot.picture", "camera file",
                  "environment", "floor texture", "surface textures"),
           gives="picture", file_name="{shot}.{frame:04d}.exr", recognise=read_config_hash,

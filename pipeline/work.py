@@ -213,13 +213,15 @@ class Work:
             shot = self.shot
             where = f"{shot.path}: camera.usd: found {shot.camera.usd!r}"
             try:
-                self._camera = camera_path(shot.camera, shot.camera_keys, shot.folder)
+                path = camera_path(shot.camera, shot.camera_keys, shot.folder)
                 for frame in shot.frames:
-                    check_view(self._camera(frame), shot, frame)
+                    check_view(path(frame), shot, frame)
             except (FileNotFoundError, ModuleNotFoundError) as error:
                 raise MissingInput(f"{where}; {error}") from None
             except (OSError, ValueError) as error:
                 raise ShotError(f"{where}; {error}") from None
+            # Only now: who asks again after a refusal must be refused again.
+            self._camera = path
         return self._camera
 
     def texture(self) -> npt.NDArray[np.float32] | None:

@@ -53,6 +53,8 @@ DEVICE Vec3 facet_fresnel(Vec3 at_normal, float cosine)
 // Normalised Blinn-Phong lobe: D / 4 with D = (s + 2) / (2 pi) (n.h)^s, to be times Fresnel.
 DEVICE float blinn_phong(float shininess, float cosine)
 {
+    // Away from the highlight c^s < exp(s (c - 1)) is nothing, and not worth its power.
+    if (shininess * (1.0f - cosine) > 50.0f) return 0.0f;
     return (shininess + 2.0f) / (8.0f * PI_F) * powf(maximum(cosine, 0.0f), shininess);
 }
 

@@ -247,7 +247,13 @@ DEVICE bool any_hit(const Bvh &bvh, Ray ray, const Inside &inside)
         if (node >= 0) {
             const int *child = bvh.node_child + (int64)node * LANES;
             int bits = hit_boxes(r, bvh.node_box + (int64)node * NODE_FLOATS, ray.t_max, t);
-            for (; bits != 0; bits &= bits - 1) stack_node[waiting++] = child[lowest_bit(bits)];
+            if (bits != 0) {
+                // Go on with one child at once: only the others have to wait.
+                node = child[lowest_bit(bits)];
+                for (bits &= bits - 1; bits != 0; bits &= bits - 1)
+                    stack_node[waiting++] = child[lowest_bit(bits)];
+                continue;
+            }
         } else {
             int entered;
             int bits = hit_triangles(r, bvh.packet + (int64)(~node) * PACKET_FLOATS, ray.t_max, t,

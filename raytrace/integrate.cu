@@ -8,6 +8,11 @@
 // Highlights that a reflection shows are at least this wide, and diffuse surfaces do not gather
 // them: few rays would find a narrow one and turn into scattered bright pixels.
 #define WIDE_SHININESS 60.0f
+#define WIDE_ALPHA 0.18f
+// A path whose directions were drawn less densely than this [1/sr] spreads too wide to find them.
+#define WIDE_PDF 2.5f
+// The blurred sky that diffuse surfaces see through glass, for the same reason.
+#define WIDE_SKY 2.0f
 // Faces a ray may meet, also those inside overlapping glass that do nothing to it.
 #define MAX_MEETINGS 400
 // A camera ray sees a reflection in glass at least this often.
@@ -128,6 +133,7 @@ KERNEL void integrate(
             int channel = -1, crossings = 0, bounce = 0;
             float scatter_pdf = 0.0f;       // of the last scattering; 0 where no light was drawn
             float seen = 0.0f;
+            bool is_wide = false;           // whether some scattering spread the path
             bool is_sky_taken = leg > 0;    // the sky along the leg is part of leg 0 already
             for (int meeting = 0; meeting < MAX_MEETINGS; ++meeting) {
                 // Find what the ray meets.
@@ -144,7 +150,9 @@ KERNEL void integrate(
                     if (is_sky_taken || (is_background && settings.catcher)) break;
                     const float other = scatter_pdf > 0.0f ? sky_pdf(sky, direction) : 0.0f;
                     const float mine = scatter_pdf > 0.0f ? shared_weight(scatter_pdf, other) : 1.0f;
-                    Vec3 value = (mine * weight) * sky_radiance(sky, direction);
+                    Vec3 value = (mine * weight)
+                                 * (leg == 1 ? sky_reflection(sky, direction, WIDE_SKY)
+                                             : sky_radiance(sky, direction));
                     if (settings.clamp > 0.0f && bounce + crossings > 1) {
                         const float top = strongest(value);
                         if (top > settings.clamp) value = (settings.clamp / top) * value;
@@ -170,8 +178,12 @@ KERNEL void integrate(
                 }
                 if (inside.count > 0)
                     weight = weight * medium_transmittance(scene, medium_of(scene, inside), met.t);
-                const Surface s = surface_at(scene, origin, direction, met, seen);
+                Surface s = surface_at(scene, origin, direction, met, seen);
                 if (is_background) covered = 1.0f;
+                if (is_wide) {
+                    s.finish.shininess = minimum(s.finish.shininess, WIDE_SHININESS);
+                    s.finish.roughness = maximum(s.finish.roughness, WIDE_ALPHA);
+                }
 
                 if (s.finish.kind == KIND_GLASS) {
                     if (crossings >= settings.depth || meeting + 1 == MAX_MEETINGS) {
@@ -191,7 +203,9 @@ KERNEL void integrate(
                     channel = c.channel;
                     direction = c.direction;
                     weight = weight * c.weight;
-                    scatter_pdf = 0.0f;
+                    // What is refracted finds the light that was drawn straight through the glass;
+                    // only what is mirrored finds another.
+                    if (c.reflects) scatter_pdf = 0.0f;
                     if (group == 0) group = c.reflects ? 1 : 2;
                     continue;
                 }
@@ -336,6 +350,7 @@ KERNEL void integrate(
                 origin = s.position;
                 direction = onward;
                 scatter_pdf = f.pdf;
+                is_wide |= f.pdf < WIDE_PDF;
                 ++bounce;
                 // End long paths by chance, the fainter the sooner.
                 if (bounce > 3) {

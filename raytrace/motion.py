@@ -31,8 +31,8 @@ FAR_AWAY = 1e6
 class Neighbors:
     """The frames before and after one, where there are any.
 
-    Beyond the ends of a shot pieces go on at their velocities; ``step`` [s] is the simulated
-    time from frame to frame.
+    Beyond the ends of a shot pieces go on at their velocities, and balls as they went from or to
+    the frame that there is; ``step`` [s] is the simulated time from frame to frame.
     """
 
     previous: FragmentsFrame | None = None
@@ -69,7 +69,7 @@ def end_of_way(fragments: FragmentsFrame, near: Neighbors, *, forward: bool) -> 
     """Return the pieces of ``fragments`` with the poses that they have one frame on, or before."""
     other = near.following if forward else near.previous
     if other is None:
-        return coasted(fragments, near.step if forward else -near.step)
+        return coasted(fragments, near, forward=forward)
     if forward:
         row = np.searchsorted(other.id, fragments.id)
     else:
@@ -86,14 +86,19 @@ def end_of_way(fragments: FragmentsFrame, near: Neighbors, *, forward: bool) -> 
         projectile_position=balls)
 
 
-def coasted(fragments: FragmentsFrame, seconds: float) -> FragmentsFrame:
-    """Return pieces that went on at their velocities for a time [s]; balls stay."""
+def coasted(fragments: FragmentsFrame, near: Neighbors, *, forward: bool) -> FragmentsFrame:
+    """Return pieces and balls that went on evenly for a frame, or came so."""
+    seconds = near.step if forward else -near.step
     rest = rest_centers(fragments)
     rotation = (Rotation.from_rotvec(seconds * fragments.angular_velocity).as_matrix()
                 @ fragments.rotation)
     center = fragments.center + seconds * fragments.velocity
+    balls, known = fragments.projectile_position, near.previous if forward else near.following
+    if known is not None and len(known.projectile_position) == len(balls):
+        balls = 2.0 * balls - known.projectile_position
     return dataclasses.replace(fragments, time=fragments.time + seconds, rotation=rotation,
-                               center=center, translation=center - turned(rotation, rest))
+                               center=center, translation=center - turned(rotation, rest),
+                               projectile_position=balls)
 
 
 def rest_centers(fragments: FragmentsFrame) -> Array:
@@ -138,7 +143,7 @@ def forward_motion(fragments: FragmentsFrame, near: Neighbors, *, position: Arra
     those of the surface, ``direction`` (h, w, 3) are the rays: what is nowhere moves with the
     camera alone. The materials of ``props`` begin at ``first_prop``.
     """
-    following = near.following or coasted(fragments, near.step)
+    following = near.following or coasted(fragments, near, forward=True)
     here = np.where(met[..., None], position, view.eye + FAR_AWAY * direction).astype(np.float64)
     there = here.copy()
     on_piece = met & (element >= 0)

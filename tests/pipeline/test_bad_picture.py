@@ -53,6 +53,8 @@ def shot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("[camera]\nfilm_width = 0.0", "camera.film_width: found 0.0"),
     (INSIDE, "inside body 'plate'"),
     ("[camera]\nposition = [0.0, -0.1, 0.3]", "which is below the floor at 0 m"),
+    ("[[camera_keys]]\nframe = 1001\nposition = [0.0, 1.0, 1.0]\ntarget = [0.0, 1.0, 1.0]",
+     "at frame 1001 the camera stands at its target"),
 ])
 @pytest.mark.parametrize("command", ["run", "check"])
 def test_odd_pictures_are_refused_before_anything_is_written(
@@ -75,6 +77,17 @@ def test_a_picture_beyond_the_memory_names_what_makes_it_large(
     shot.write_text(SHOT + more + "\n")
     result = vfx("check", shot)
     assert result.exit_code == 3 and words in result.stderr
+
+
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_a_camera_that_dives_below_the_floor_is_refused_at_the_start(
+        shot: Path, vfx, command: str) -> None:
+    text = SHOT.replace("1001-1001", "1001-1003")
+    shot.write_text(text + "[[camera_keys]]\nframe = 1001\n"
+                    "[[camera_keys]]\nframe = 1003\nposition = [0.0, -0.1, 0.4]\n")
+    result = vfx(command, shot)
+    assert result.exit_code == 2 and "at frame 1003, which is below the floor" in result.stderr
+    assert not Path("work").exists()
 
 
 def test_a_camera_below_a_floor_that_is_not_seen_is_taken(shot: Path, vfx) -> None:

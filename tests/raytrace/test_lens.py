@@ -124,14 +124,15 @@ def test_pieces_pass_through_both_frames_and_turn_the_long_way(make_solid, make_
     now.angular_velocity = random.normal(size=(5, 3)) * [[1.0], [2.0], [4.0], [7.0], [10.0]]
     now.velocity = random.normal(size=(5, 3))
     now.center = np.einsum("kij,kj->ki", now.rotation, random.normal(size=(5, 3))) + now.translation
-    then = coasted(now, 1.0)
+    then = coasted(now, Neighbors(step=1.0), forward=True)
     near = Neighbors(None, then, 1.0)
     end = moved_fragments(now, near, 1.0)
     assert np.allclose(end.rotation, then.rotation) and np.allclose(
         end.translation, then.translation)
     half = moved_fragments(now, near, 0.5)
-    assert np.allclose(half.rotation, coasted(now, 0.5).rotation)
-    assert np.allclose(half.translation, coasted(now, 0.5).translation)
+    halfway = coasted(now, Neighbors(step=0.5), forward=True)
+    assert np.allclose(half.rotation, halfway.rotation)
+    assert np.allclose(half.translation, halfway.translation)
     assert np.allclose(rest_centers(half), rest_centers(now))
     back = moved_fragments(then, Neighbors(now, None, 1.0), -1.0)
     assert np.allclose(back.rotation, now.rotation) and np.allclose(

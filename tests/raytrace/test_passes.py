@@ -201,6 +201,19 @@ def test_beyond_the_last_frame_pieces_coast(shoot):
     assert np.abs(made["forward.u"][on]).max() < 1e-4
 
 
+def test_beyond_the_last_frame_a_ball_goes_on_as_it_came(shoot):
+    picture, _, fragments = shoot
+    last = dataclasses.replace(fragments, projectile_position=np.array([[0.0, 0.3, 1.0]]),
+                               projectile_radius=np.array([0.1]))
+    before = dataclasses.replace(last, frame=1000,
+                                 projectile_position=np.array([[0.0, 0.28, 1.0]]))
+    camera = Camera(position=(0.0, 0.3, 2.0), target=(0.0, 0.3, 0.0))
+    made = picture(film(samples=1), camera, last, near=Neighbors(before, step=0.02)).channels
+    on = np.abs(made["P.Z"] - 1.05) < 0.05
+    expected = 0.02 / made["depth.Z"][on] / (0.5 * 36.0 / 50.0) * 96 / 2
+    assert on.sum() > 20 and np.allclose(made["forward.v"][on], expected, rtol=1e-3)
+
+
 def test_overscan_adds_a_border_to_the_same_picture(shoot, tmp_path):
     picture, _, _ = shoot
     plain = picture(film())
