@@ -649,6 +649,19 @@ def test_obj_text_of_any_system_is_read(tmp_path, ending, mark):
     assert len(read_raw_mesh(tmp_path / "m.obj").triangle) == 28
 
 
+@pytest.mark.parametrize("change", [
+    lambda text: text.replace(" ", "\t"), lambda text: text.replace("\n", "\n\t "),
+    lambda text: " \t" + text, lambda text: text.replace(" ", " \t ").replace("\n", " \n"),
+    lambda text: text.replace(" 3 ", " \\\t\n\t3 ")])
+def test_words_of_obj_text_are_parted_by_spaces_or_tabs(tmp_path, change):
+    place, faces = _prism(_U)
+    _write_polygons(tmp_path / "m.obj", place, faces)
+    plain = read_raw_mesh(tmp_path / "m.obj")
+    (tmp_path / "n.obj").write_text(change((tmp_path / "m.obj").read_text()))
+    changed = read_raw_mesh(tmp_path / "n.obj")
+    assert np.array_equal(changed.vertex[changed.triangle], plain.vertex[plain.triangle])
+
+
 def test_ply_keeps_normals_and_the_uv_of_vertices_or_corners(tmp_path):
     head = ("ply\nformat ascii 1.0\ncomment made by hand\nelement vertex 4\n"
             + "".join(f"property float {axis}\n" for axis in ("x", "y", "z", "nx", "ny", "nz", "s",
