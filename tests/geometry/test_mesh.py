@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import re
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from vfx.geometry.bodies import Body
 from vfx.geometry.crossings import build_tree, find_crossings, triangles_above
 from vfx.geometry.mesh import make_surface
 from vfx.geometry.mesh_files import MeshError, RawMesh, read_raw_mesh
+from vfx.geometry.shading import corner_normals
 from vfx.geometry.sources import surface_volume
 from vfx.geometry.topology import find_topology
 
@@ -127,6 +129,23 @@ def test_bodies_that_touch_along_an_edge_are_allowed(device):
     made, report = surface(device, joined(box(), box(center=(1.0, 1.0, 0.0))))
     assert surface_volume(made) == pytest.approx(2.0)
     assert report.crowded == 1 and report.bodies == 2
+
+
+def test_the_tip_of_a_cone_takes_no_more_memory_than_its_faces():
+    n = 4000
+    angle = 2.0 * np.pi * np.arange(n) / n
+    rim = np.column_stack([np.cos(angle), np.zeros(n), np.sin(angle)])
+    here, there = np.arange(n), (np.arange(n) + 1) % n
+    vertex = np.concatenate([rim, [[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]]])
+    triangle = np.concatenate([np.column_stack([np.full(n, n), there, here]),
+                               np.column_stack([np.full(n, n + 1), here, there])])
+    tracemalloc.start()
+    normal = corner_normals(vertex, triangle, None)
+    assert tracemalloc.get_traced_memory()[1] < 100e6
+    tracemalloc.stop()
+    # The disc is flat, and the side as smooth as it is steep.
+    assert np.allclose(normal[n:], [0.0, -1.0, 0.0], atol=1e-6)
+    assert np.allclose(normal[:n, :, 1], np.sqrt(0.5), atol=1e-3)
 
 
 def test_a_small_fold_is_a_note_and_no_refusal(device):
