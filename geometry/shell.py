@@ -226,7 +226,10 @@ def _shells_of_count(
              for body, own in zip(bodies, points, strict=True)])
         if abs(found - 1.0) <= COUNT_TOLERANCE:
             break
-        if trial == 0 and abs(found - 1.0) > COUNT_JUMP and found > 0.0:
+        if found == 0.0:
+            # Points nearer on the surface would be as many as its walls are thin, not as asked.
+            _refuse_thin(bodies, spacing, count, size, 0.0)
+        if trial == 0 and abs(found - 1.0) > COUNT_JUMP:
             factor = found * count / _predicted(bands, spacing, layers)
             spacing = _spacing_of_count(bands, count / factor, layers, guess)
             _refuse_thin(bodies, spacing, count, size, MOST_POINTS)
