@@ -514,6 +514,19 @@ def Xform "top" {
     assert made.uv.max() == 1.0
 
 
+def test_usd_that_scatters_copies_of_a_mesh_is_refused_and_not_read_as_one(tmp_path):
+    pytest.importorskip("pxr")
+    place, faces = _prism(_U)
+    _write_polygons(tmp_path / "m.usda", place, faces)
+    mesh = (tmp_path / "m.usda").read_text().split("def Mesh", 1)[1]
+    (tmp_path / "n.usda").write_text(
+        '#usda 1.0\ndef PointInstancer "Many" {\nrel prototypes = [</Many/m>]\n'
+        "int[] protoIndices = [0, 0]\npoint3f[] positions = [(0, 0, 0), (5, 0, 0)]\n"
+        f"def Mesh{mesh}}}\n")
+    with pytest.raises(MeshError, match="point instancer, /Many, .* of their own"):
+        read_raw_mesh(tmp_path / "n.usda")
+
+
 def test_usd_that_needs_other_files_is_refused(tmp_path):
     pytest.importorskip("pxr")
     (tmp_path / "m.usda").write_text('#usda 1.0\ndef "a" (references = @/etc/other.usda@) {}\n')
