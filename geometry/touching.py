@@ -59,7 +59,8 @@ def _matched(half: Array, angle: Array, is_forward: Array) -> list[tuple[int, in
     # Begin where the fewest wedges are open: there, none is.
     depth = np.cumsum(np.where(is_forward, -1, 1))
     first = (int(depth.argmin()) + 1) % len(half)
-    pairs, open_sides = [], []
+    pairs: list[tuple[int, int]] = []
+    open_sides: list[int] = []
     for side, ends in zip(np.roll(half, -first).tolist(), np.roll(is_forward, -first).tolist(),
                           strict=True):
         if ends:

@@ -523,7 +523,7 @@ def test_usd_that_scatters_copies_of_a_mesh_is_refused_and_not_read_as_one(tmp_p
         '#usda 1.0\ndef PointInstancer "Many" {\nrel prototypes = [</Many/m>]\n'
         "int[] protoIndices = [0, 0]\npoint3f[] positions = [(0, 0, 0), (5, 0, 0)]\n"
         f"def Mesh{mesh}}}\n")
-    with pytest.raises(MeshError, match="point instancer, /Many, .* of their own"):
+    with pytest.raises(MeshError, match=r"point instancer, /Many, .* of their own"):
         read_raw_mesh(tmp_path / "n.usda")
 
 
