@@ -27,6 +27,7 @@ from vfx.geometry.elements import Progress, Surface
 from vfx.geometry.grading import Grading, SizeField, sizes_of
 from vfx.geometry.handoff import Array
 from vfx.geometry.inside import WindingNumbers
+from vfx.geometry.inspect import counted
 from vfx.geometry.point_grid import PointGrid, grid_points
 from vfx.geometry.thickness import refuse_film
 
@@ -68,8 +69,8 @@ def blue_noise(
         progress("blue noise", 0.0)
         samples = sampler.sample(spacing)
         if len(samples.point) == 0:
-            raise ValueError(f"no point was found inside the surface at a distance of "
-                             f"{spacing:g} m; give a smaller distance")
+            raise ValueError(f"has no room for a site at a spacing of {spacing:g} m; lower the "
+                             "spacing")
         return samples
     assert count is not None
     return sampler.sample_count(count, progress)
@@ -117,7 +118,7 @@ class Sampler:
             if not low < spacing < high:
                 spacing = 0.5 * (low + high) if np.isfinite(high) and low > 0 else spacing * 0.9
         if best is None:
-            raise ValueError(f"{count} points do not fit into the surface; give fewer")
+            raise ValueError(f"has no room for {counted(count, 'site')}; ask for fewer elements")
         return self._thin_out(best, count)
 
     def _expected_spacing(self, count: float) -> float:
@@ -144,8 +145,11 @@ class Sampler:
                 surplus -= 1
         # Where points are few, those left are no pairs any more.
         keep[np.flatnonzero(keep)[:surplus]] = False
-        return Samples(samples.point[keep], samples.size[keep], samples.distance,
-                       2.0 * samples.cover)
+        point, size = samples.point[keep], samples.size[keep]
+        # What a lost point covered is now as far from the nearest that stays.
+        away, nearest = cKDTree(point).query(samples.point[~keep])
+        cover = ((samples.cover * samples.size[~keep] + away) / size[nearest]).max()
+        return Samples(point, size, samples.distance, max(samples.cover, float(cover)))
 
     def sample(self, spacing: float) -> Samples:
         """Return a maximal sampling: points at least ``spacing`` apart."""
@@ -224,6 +228,8 @@ class _Cells:
         device, xp = sampler.device, sampler.device.xp
         kernels = device.module("geometry/blue_noise.cu")
         extent = np.maximum(sampler.upper - sampler.lower, 1e-300)
+        # Cells far larger than the surface would be cut to no purpose before one meets it.
+        step = min(step, float(extent.max()))
         while np.prod(np.floor(extent / step) + 1.0) > MOST_CELLS:
             step *= 1.1
         self.step = step

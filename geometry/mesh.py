@@ -62,6 +62,9 @@ def make_surface(
         turned = counted(int(shells.faces_wrong.sum()), "shell")
         report = dataclasses.replace(report, notes=(
             *report.notes, f"Took {turned} inside another, facing outward, as hollow."))
+    # Elements hang together over faces: parts that touch have nothing in common.
+    triangle, place = find_topology(raw.vertex, raw.triangle).parted()
+    raw = dataclasses.replace(raw, vertex=raw.vertex[place], triangle=triangle)
     uv = np.zeros((len(raw.triangle), 3, 2), np.float32) if raw.uv is None else raw.uv
     return Surface(
         vertex=np.ascontiguousarray(raw.vertex),

@@ -185,9 +185,9 @@ def _read_with_trimesh(data: bytes, suffix: str) -> RawMesh:
 
     given = data
     if suffix == "obj":
-        from vfx.geometry.mesh_obj import forward_obj, rewritten, without_comments, without_folds
+        from vfx.geometry.mesh_obj import forward_obj, plain_lines, rewritten, without_folds
 
-        given = without_comments(data)
+        given = plain_lines(data)
         data = without_folds(forward_obj(given))
     # An empty resolver: no file that this one names is ever looked for.
     try:

@@ -26,10 +26,17 @@ _POLYGON = re.compile(rb"^[ \t]*f((?:[ \t]+[\d/]+){4,})[ \t]*$", re.MULTILINE)
 _KINDS = (b"v", b"vt", b"vn")
 
 
-def without_comments(data: bytes) -> bytes:
-    """Return OBJ text without what follows a #, and with faces in one line each."""
+def plain_lines(data: bytes) -> bytes:
+    """Return OBJ text without what follows a #, with faces in one line each.
+
+    Readers look for words with nothing before the first and a space behind it.
+    """
+    if b"\t" in data:
+        data = data.replace(b"\t", b" ")
     if b"\\" in data:
-        data = re.sub(rb"\\[ \t]*\n", b" ", data)
+        data = re.sub(rb"\\ *\n", b" ", data)
+    if data.startswith(b" ") or b"\n " in data:
+        data = re.sub(rb"^ +", b"", data, flags=re.MULTILINE)
     return re.sub(rb"#[^\n]*", b"", data) if b"#" in data else data
 
 

@@ -2,7 +2,8 @@
 
 All meshes of the default purpose that are visible, at the first time that has a sample, as
 polygons: subdivision is not applied. A file that composes others (sublayers, references,
-payloads, value clips) is refused, so that only the file named in the shot is ever read.
+payloads, value clips) is refused, so that only the file named in the shot is ever read; so is one
+that scatters copies of a mesh over points, which would be read as one.
 """
 
 from __future__ import annotations
@@ -40,6 +41,9 @@ def read_usd(path: Path) -> RawMesh:
     cache = UsdGeom.XformCache(time)
     parts, has_subdivision = [], False
     for prim in stage.Traverse(Usd.TraverseInstanceProxies(Usd.PrimDefaultPredicate)):
+        if prim.IsA(UsdGeom.PointInstancer):
+            raise MeshError(f"has a point instancer, {prim.GetPath()}, whose copies are not made "
+                            "here; make them meshes of their own, or leave it out")
         if not prim.IsA(UsdGeom.Mesh):
             continue
         mesh = UsdGeom.Mesh(prim)

@@ -73,7 +73,9 @@ def assemble_elements(
     return Elements(
         position=position[alone], volume=volume, size=size[order[of_cell[alone]]],
         length_scale=length_scale, edge=edge, faces=faces,
-        notes=_notes(clipped, int((n_split & alone).sum()), n_pieces - len(volume), n_bubbles))
+        notes=(f"{counted(len(volume), 'element')} from Voronoi cells, with sites "
+               f"{length_scale:.4g} m apart or more",
+               *_notes(clipped, int((n_split & alone).sum()), n_pieces - len(volume), n_bubbles)))
 
 
 def _sums(group: Array, value: Array, n: int) -> Array:

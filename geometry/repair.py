@@ -122,7 +122,10 @@ def unite_shells(raw: RawMesh) -> tuple[RawMesh, list[str]]:
     """
     import manifold3d
 
-    shell = find_topology(raw.vertex, raw.triangle).shell
+    topology = find_topology(raw.vertex, raw.triangle)
+    shell = topology.shell
+    triangle, place = topology.parted()
+    raw = dataclasses.replace(raw, vertex=raw.vertex[place], triangle=triangle)
     parts = []
     for number in range(int(shell.max()) + 1):
         inside = shell == number

@@ -8,6 +8,9 @@ from vfx.geometry.handoff import Array
 
 #: Faces that meet at a greater angle [degrees] keep a sharp edge.
 CREASE = 40.0
+#: Faces at a creased vertex, above which each keeps its own normal: the tip of a cone, or the
+#: middle of a disc, has as many as its rim has edges, and every pair of them would be compared.
+MOST_FACES = 256
 
 
 def corner_normals(vertex: Array, triangle: Array, given: Array | None) -> Array:
@@ -47,6 +50,10 @@ def _smooth(n_vertices: int, triangle: Array, weighted: Array, flat: Array) -> A
     creased[triangle[lean]] = True
     corners = np.flatnonzero(creased[at])
     corners = corners[np.argsort(at[corners], kind="stable")]
+    smooth = normal.reshape(-1, 3)
+    crowded = np.bincount(at, minlength=n_vertices)[at[corners]] > MOST_FACES
+    smooth[corners[crowded]] = flat[corners[crowded] // 3]
+    corners = corners[~crowded]
     if not len(corners):
         return normal
     start = np.searchsorted(at[corners], at[corners], side="left")
@@ -59,6 +66,5 @@ def _smooth(n_vertices: int, triangle: Array, weighted: Array, flat: Array) -> A
     row, beside = row[alike], beside[alike]
     summed = np.stack([np.bincount(row, weights=weighted[beside, axis], minlength=len(corners))
                        for axis in range(3)], axis=1)
-    smooth = normal.reshape(-1, 3)
     smooth[corners] = summed
-    return smooth.reshape(normal.shape)
+    return normal

@@ -226,7 +226,10 @@ def _shells_of_count(
              for body, own in zip(bodies, points, strict=True)])
         if abs(found - 1.0) <= COUNT_TOLERANCE:
             break
-        if trial == 0 and abs(found - 1.0) > COUNT_JUMP and found > 0.0:
+        if found == 0.0:
+            # Points nearer on the surface would be as many as its walls are thin, not as asked.
+            _refuse_thin(bodies, spacing, count, size, 0.0)
+        if trial == 0 and abs(found - 1.0) > COUNT_JUMP:
             factor = found * count / _predicted(bands, spacing, layers)
             spacing = _spacing_of_count(bands, count / factor, layers, guess)
             _refuse_thin(bodies, spacing, count, size, MOST_POINTS)
@@ -353,12 +356,12 @@ def _elements(
             start=3 * np.arange(len(face) + 1, dtype=np.int64), corner=face_corner.ravel(),
             side=side, edge=np.arange(len(edge), dtype=np.int32), normal=normal.reshape(-1, 3),
             uv=uv.reshape(-1, 2), triangle=triangle),
-        notes=_notes(bodies, shells, unit, tet, length_scale, layers))
+        notes=_notes(bodies, shells, unit, layer, tet, length_scale, layers))
 
 
 def _notes(
-    bodies: Sequence[Body], shells: Sequence[Shell], unit: Array, tet: Array, length_scale: float,
-    layers: int
+    bodies: Sequence[Body], shells: Sequence[Shell], unit: Array, layer: Array, tet: Array,
+    length_scale: float, layers: int
 ) -> tuple[str, ...]:
     """Say what the shell is like."""
     of_mesh = 1.0 / sum(body.volume for body in bodies)
@@ -383,9 +386,9 @@ def _notes(
         left = counted(detached, "tetrahedron", "tetrahedra")
         notes.append(f"left out {left} ({share:.3%} of the mesh's volume) that hung on no face of "
                      "the rest")
-    kept_outer = sum(shell.kept_outer for shell in shells)
-    if kept_outer:
-        kept = counted(kept_outer, "tetrahedron", "tetrahedra")
+    on_surface = int((layer[tet] == 0).all(axis=1).sum())
+    if on_surface:
+        kept = counted(on_surface, "tetrahedron", "tetrahedra")
         notes.append(f"kept {kept} with all corners on the surface, at sharp edges and in parts "
                      "thinner than two layers")
     return tuple(notes)

@@ -73,7 +73,6 @@ class Shell:
     lost_volume: float       # of solid that no element fills though it is no deeper than the shell
     detached: int            # tetrahedra dropped since no face joins them to the rest
     detached_volume: float
-    kept_outer: int          # tetrahedra kept though all their vertices are on the surface
 
 
 def make_body(device: Device, surface: Surface, triangle: Array) -> Body:
@@ -131,10 +130,9 @@ def join_points(body: Body, points: Points, spacing: float, layers: int) -> Shel
     # where four of them would make a tetrahedron of no volume.
     noise = np.random.Generator(np.random.Philox(0)).uniform(-1.0, 1.0, point.shape)
     point = point + np.where(layer[:, None] > 0, NUDGE * spacing * noise, 0.0)
-    tet, lost, kept_outer = _drop(body, point, layer, triangulate(_bulged(point, spacing)),
-                                  spacing, layers)
+    tet, lost = _drop(body, point, layer, triangulate(_bulged(point, spacing)), spacing, layers)
     tet, detached, detached_volume = _attached(point, tet)
-    return Shell(point, layer, tet, lost, detached, detached_volume, kept_outer)
+    return Shell(point, layer, tet, lost, detached, detached_volume)
 
 
 def _bulged(point: Array, spacing: float) -> Array:
@@ -150,8 +148,8 @@ def _bulged(point: Array, spacing: float) -> Array:
 
 def _drop(
     body: Body, point: Array, layer: Array, tet: Array, spacing: float, layers: int
-) -> tuple[Array, float, int]:
-    """Drop tetrahedra that are not of the shell; return the others, lost volume, kept outer ones.
+) -> tuple[Array, float]:
+    """Drop tetrahedra that are not of the shell; return the others, and the lost volume.
 
     Lost is solid at sharp edges and in thin parts that the rule for the surface still drops.
     """
@@ -173,7 +171,7 @@ def _drop(
     kept[on_surface] = ((least_dihedral(point, tet[on_surface]) > SOLID_ANGLE)
                         & (volumes(point, tet[on_surface]) > LEAST_VOLUME * spacing**3))
     lost = float(volumes(point, tet[inside & ~kept]).sum())
-    return tet[kept], lost, int((kept & outer).sum())
+    return tet[kept], lost
 
 
 def _bridges(body: Body, point: Array, layer: Array, tet: Array, spacing: float) -> Array:

@@ -15,6 +15,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from vfx.geometry.handoff import Array
+from vfx.geometry.touching import part_vertices, wedge_pairs
 
 
 @dataclass(frozen=True)
@@ -86,13 +87,13 @@ class Topology:
     def shell(self) -> Array:
         """The shell of each triangle, (t,) int64: connected over edges of two triangles.
 
-        Shells that only meet along a crowded edge stay apart, unless one is open without the
-        other.
+        At a crowded edge, shells are connected around the solid there, so that those that only
+        touch stay apart; where it does not balance, unless one is open without the other.
         """
         of_half = np.repeat(np.arange(len(self.triangle)), 3)
-        pair = self.pairs()
+        pair = np.concatenate([self.pairs(), self._wedges // 3])
         n, label = _components(pair, len(self.triangle))
-        crowded = np.flatnonzero(self.is_crowded[self.half_edge])
+        crowded = np.flatnonzero(self.is_tangled[self.half_edge])
         if len(crowded):
             run = np.where(self._runs_forward[crowded], 1, -1)
             key = self.half_edge[crowded] * n + label[of_half[crowded]]
@@ -109,6 +110,14 @@ class Topology:
     def pairs(self) -> Array:
         """Return the pairs of triangles that alone share an edge, (p, 2)."""
         return self._pairs[0]
+
+    def parted(self) -> tuple[Array, Array]:
+        """Return the triangles of a closed mesh whose parts share no vertex where they touch.
+
+        Also which vertex each of theirs was, (w,).
+        """
+        half, _ = self._pair_sides
+        return part_vertices(self.triangle, np.concatenate([half, self._wedges]))
 
     def consistent_turns(self) -> Array | None:
         """Return which triangles to turn so that all of a shell face alike, (t,) bool.
@@ -138,12 +147,26 @@ class Topology:
         return np.asarray((self.triangle < following).ravel())
 
     @cached_property
-    def _pairs(self) -> tuple[Array, Array]:
-        """Pairs of triangles (p, 2) over edges of two, and whether they run opposite ways."""
+    def _pair_sides(self) -> tuple[Array, Array]:
+        """Pairs of sides (p, 2) of edges of two triangles, and whether they run opposite ways."""
         half = np.flatnonzero((self.forward + self.backward == 2)[self.half_edge])
         pair = half[np.argsort(self.half_edge[half], kind="stable")].reshape(-1, 2)
         alike = self._runs_forward[pair[:, 0]] != self._runs_forward[pair[:, 1]]
-        return pair // 3, alike
+        return pair, alike
+
+    @property
+    def _pairs(self) -> tuple[Array, Array]:
+        """Pairs of triangles (p, 2) over edges of two, and whether they run opposite ways."""
+        side, alike = self._pair_sides
+        return side // 3, alike
+
+    @cached_property
+    def _wedges(self) -> Array:
+        """Pairs of sides (p, 2) around the solid at crowded edges that balance."""
+        half = np.flatnonzero((self.is_crowded & ~self.is_tangled)[self.half_edge])
+        if not len(half):
+            return np.zeros((0, 2), np.int64)
+        return wedge_pairs(self.vertex, self.triangle, half, self.half_edge[half])
 
 
 def find_topology(vertex: Array, triangle: Array) -> Topology:

@@ -72,6 +72,23 @@ def test_a_count_is_met_exactly(device: Device, count: int) -> None:
         assert nearest(samples.point).min() >= samples.distance
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 30])
+def test_cover_is_kept_where_points_are_taken_away(device: Device, count: int) -> None:
+    shape = joined(*(moved(sphere(8, 0.1), np.array([0.3 * k, 0.0, 0.1 * k])) for k in range(5)))
+    samples = sample(device, shape, count=count)
+    probe = np.random.default_rng(0).uniform(shape.vertex.min(0), shape.vertex.max(0), (20000, 3))
+    probe = probe[points_inside(device, shape, probe)]
+    away, which = cKDTree(samples.point).query(probe)
+    assert (away <= samples.cover * samples.size[which]).all()
+
+
+@pytest.mark.parametrize("spacing", [10.0, 1e5])
+def test_a_spacing_larger_than_the_body_gives_one_point(device: Device, spacing: float) -> None:
+    shape = joined(sphere(8, 0.01), moved(sphere(8, 0.01), np.array([0.3, 0.0, 0.0])))
+    samples = sample(device, shape, spacing=spacing)
+    assert len(samples.point) == 1 and points_inside(device, shape, samples.point).all()
+
+
 @pytest.mark.parametrize("scale", [1e-3, 1e3])
 def test_scale_changes_nothing_but_the_scale(device: Device, scale: float) -> None:
     small = sample(device, sphere(12), spacing=0.2)

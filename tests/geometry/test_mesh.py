@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import re
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from vfx.geometry.bodies import Body
 from vfx.geometry.crossings import build_tree, find_crossings, triangles_above
 from vfx.geometry.mesh import make_surface
 from vfx.geometry.mesh_files import MeshError, RawMesh, read_raw_mesh
+from vfx.geometry.shading import corner_normals
 from vfx.geometry.sources import surface_volume
 from vfx.geometry.topology import find_topology
 
@@ -127,6 +129,23 @@ def test_bodies_that_touch_along_an_edge_are_allowed(device):
     made, report = surface(device, joined(box(), box(center=(1.0, 1.0, 0.0))))
     assert surface_volume(made) == pytest.approx(2.0)
     assert report.crowded == 1 and report.bodies == 2
+
+
+def test_the_tip_of_a_cone_takes_no_more_memory_than_its_faces():
+    n = 4000
+    angle = 2.0 * np.pi * np.arange(n) / n
+    rim = np.column_stack([np.cos(angle), np.zeros(n), np.sin(angle)])
+    here, there = np.arange(n), (np.arange(n) + 1) % n
+    vertex = np.concatenate([rim, [[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]]])
+    triangle = np.concatenate([np.column_stack([np.full(n, n), there, here]),
+                               np.column_stack([np.full(n, n + 1), here, there])])
+    tracemalloc.start()
+    normal = corner_normals(vertex, triangle, None)
+    assert tracemalloc.get_traced_memory()[1] < 100e6
+    tracemalloc.stop()
+    # The disc is flat, and the side as smooth as it is steep.
+    assert np.allclose(normal[n:], [0.0, -1.0, 0.0], atol=1e-6)
+    assert np.allclose(normal[:n, :, 1], np.sqrt(0.5), atol=1e-3)
 
 
 def test_a_small_fold_is_a_note_and_no_refusal(device):
@@ -495,6 +514,19 @@ def Xform "top" {
     assert made.uv.max() == 1.0
 
 
+def test_usd_that_scatters_copies_of_a_mesh_is_refused_and_not_read_as_one(tmp_path):
+    pytest.importorskip("pxr")
+    place, faces = _prism(_U)
+    _write_polygons(tmp_path / "m.usda", place, faces)
+    mesh = (tmp_path / "m.usda").read_text().split("def Mesh", 1)[1]
+    (tmp_path / "n.usda").write_text(
+        '#usda 1.0\ndef PointInstancer "Many" {\nrel prototypes = [</Many/m>]\n'
+        "int[] protoIndices = [0, 0]\npoint3f[] positions = [(0, 0, 0), (5, 0, 0)]\n"
+        f"def Mesh{mesh}}}\n")
+    with pytest.raises(MeshError, match=r"point instancer, /Many, .* of their own"):
+        read_raw_mesh(tmp_path / "n.usda")
+
+
 def test_usd_that_needs_other_files_is_refused(tmp_path):
     pytest.importorskip("pxr")
     (tmp_path / "m.usda").write_text('#usda 1.0\ndef "a" (references = @/etc/other.usda@) {}\n')
@@ -647,6 +679,19 @@ def test_obj_text_of_any_system_is_read(tmp_path, ending, mark):
     data = (tmp_path / "m.obj").read_bytes()
     (tmp_path / "m.obj").write_bytes(mark + data.replace(b"\n", ending))
     assert len(read_raw_mesh(tmp_path / "m.obj").triangle) == 28
+
+
+@pytest.mark.parametrize("change", [
+    lambda text: text.replace(" ", "\t"), lambda text: text.replace("\n", "\n\t "),
+    lambda text: " \t" + text, lambda text: text.replace(" ", " \t ").replace("\n", " \n"),
+    lambda text: text.replace(" 3 ", " \\\t\n\t3 ")])
+def test_words_of_obj_text_are_parted_by_spaces_or_tabs(tmp_path, change):
+    place, faces = _prism(_U)
+    _write_polygons(tmp_path / "m.obj", place, faces)
+    plain = read_raw_mesh(tmp_path / "m.obj")
+    (tmp_path / "n.obj").write_text(change((tmp_path / "m.obj").read_text()))
+    changed = read_raw_mesh(tmp_path / "n.obj")
+    assert np.array_equal(changed.vertex[changed.triangle], plain.vertex[plain.triangle])
 
 
 def test_ply_keeps_normals_and_the_uv_of_vertices_or_corners(tmp_path):

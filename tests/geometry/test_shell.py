@@ -12,6 +12,7 @@ from scipy.spatial import cKDTree
 from tests.geometry.bodies import box, hollow_sphere, lathe, mesh, sphere, two_boxes
 from tests.geometry.shapes import torus, volume
 from vfx.device import Device, open_device
+from vfx.geometry import shell
 from vfx.geometry.elements import Elements, Surface
 from vfx.geometry.faces import face_normals
 from vfx.geometry.handoff import Array
@@ -235,7 +236,10 @@ def test_thin_plate_stays_whole() -> None:
     plate = box(1.0, 0.06, 1.0)
     elements = divide(open_device("cpu"), plate, spacing=0.05)
     assert elements.volume.sum() == pytest.approx(0.06, rel=0.02)
-    assert any("all corners on the surface" in note for note in elements.notes)
+    note = next(note for note in elements.notes if "all corners on the surface" in note)
+    on_surface = (np.isclose(np.abs(elements.faces.vertex[tetrahedra(elements)]),
+                             [0.5, 0.03, 0.5], atol=1e-9).any(axis=2)).all(axis=1)
+    assert note.startswith(f"kept {on_surface.sum():,} tetrahedra")
 
 
 def test_tetrahedra_span_no_gaps() -> None:
@@ -297,6 +301,15 @@ def test_body_without_room_for_a_tetrahedron_is_refused() -> None:
     flat = mesh(corner, np.array([[0, 2, 1], [0, 1, 3], [1, 2, 3], [2, 0, 3]]))
     with pytest.raises(ValueError, match=r"is too thin for a tetrahedron .* make it"):
         divide(open_device("cpu"), flat, spacing=0.2)
+
+
+def test_plate_far_too_thin_for_a_number_is_refused_after_one_trial(monkeypatch) -> None:
+    joins = []
+    join = shell.join_points
+    monkeypatch.setattr(shell, "join_points", lambda *given: joins.append(1) or join(*given))
+    with pytest.raises(ValueError, match=r"is too thin for a shell of 1,500 .* take about"):
+        divide(open_device("cpu"), box(1.0, 5e-4, 1.0), count=1500, layers=6)
+    assert len(joins) == 1
 
 
 def test_layers_and_measures_are_checked() -> None:
