@@ -1,11 +1,11 @@
 """Find the bonds of any set of particles, as pairs of 8-particle clusters.
 
 Bonds join all pairs within the horizon delta (levine-2014 section 3) and all adjacent
-elements. Where the length scale lambda is graded, the horizon of a pair is that of its mean. A
-pair of clusters holds a 64-bit mask of live bonds, as the cluster-pair lists of molecular
-dynamics do (Páll & Hess 2013); each pair is stored once, with its first cluster: the one of the
-two with fewer bonded particles, because the kernels do a row of the mask at a time. Clusters are
-grouped into tiles, and a tile sums the forces of its pairs into slots of its own.
+elements, of the same part of a body. Where the length scale lambda is graded, the horizon of a
+pair is that of its mean. A pair of clusters holds a 64-bit mask of live bonds, as the cluster-pair
+lists of molecular dynamics do (Páll & Hess 2013); each pair is stored once, with its first cluster:
+the one of the two with fewer bonded particles, because the kernels do a row of the mask at a time.
+Clusters are grouped into tiles, and a tile sums the forces of its pairs into slots of its own.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from scipy.spatial import cKDTree
 from vfx.device import Device
 from vfx.geometry.handoff import Array, Solid
 from vfx.sim.ordering import LANES, Layout, order_particles
+from vfx.sim.parts import solid_parts
 
 TILE_CLUSTERS = 64
 HORIZON_TOLERANCE = 1e-6
@@ -44,12 +45,13 @@ class ClusterNetwork:
 
 def find_network(device: Device, solid: Solid, horizon: float) -> ClusterNetwork:
     """Find the bonds of a solid; ``horizon`` is delta in units of each body's lambda."""
-    particle = order_particles(solid.position, solid.body)
+    part = solid_parts(solid)
+    particle = order_particles(solid.position, part)
     lane = np.empty(solid.n_particles, np.int64)
     lane[particle[particle >= 0]] = np.flatnonzero(particle.ravel() >= 0)
 
     edge_lane = np.sort(lane[solid.edge.reshape(-1, 2)], axis=1)
-    first, second = candidate_pairs(solid, particle, horizon, edge_lane // LANES)
+    first, second = candidate_pairs(solid, particle, part, horizon, edge_lane // LANES)
     live = find_bonds(device, solid, particle, horizon, first, second)
 
     # Join adjacent elements, however far apart their centres are.
@@ -117,7 +119,7 @@ def typical_spacing(solid: Solid, particle: Array) -> float:
 
 
 def candidate_pairs(
-    solid: Solid, particle: Array, horizon: float, edge_cluster: Array
+    solid: Solid, particle: Array, part: Array, horizon: float, edge_cluster: Array
 ) -> tuple[Array, Array]:
     """Return the pairs of clusters (first <= second, sorted) that may hold a bond."""
     inside = (particle >= 0)[..., None]
@@ -127,8 +129,8 @@ def candidate_pairs(
     half = np.where(inside[..., 0], half_reach(solid, horizon)[particle], 0.0).max(1)
     near = near_boxes(low, high, half)
     own = np.repeat(np.arange(len(particle))[:, None], 2, axis=1)
-    body = solid.body[particle[:, 0]]
-    pairs = np.concatenate([own, near[body[near[:, 0]] == body[near[:, 1]]], edge_cluster])
+    of = part[particle[:, 0]]
+    pairs = np.concatenate([own, near[of[near[:, 0]] == of[near[:, 1]]], edge_cluster])
     pairs.sort(axis=1)
     width = len(particle)
     key = distinct(pairs[:, 0].astype(np.int64) * width + pairs[:, 1])

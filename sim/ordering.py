@@ -59,14 +59,14 @@ class Layout:
         return lane
 
 
-def order_particles(position: Array, body: Array) -> Array:
+def order_particles(position: Array, part: Array) -> Array:
     """Return the particles of each cluster along a kD-tree, (C, 8) int64 with -1 for padding.
 
-    A cluster never mixes bodies.
+    A cluster never mixes parts, (n,) numbers.
     """
     rows = []
-    for number in np.unique(body):
-        members = np.flatnonzero(body == number)
+    by_part = np.argsort(part, kind="stable")
+    for members in np.split(by_part, np.flatnonzero(np.diff(part[by_part])) + 1):
         order = members[kd_order(position[members])]
         padded = np.full(-(-len(order) // LANES) * LANES, -1, np.int64)
         padded[: len(order)] = order
