@@ -374,7 +374,8 @@ def _check_memory(shot: Shot, needed: int, available: int) -> None:
         cells = ", ".join("x".join(map(str, body.cells)) for body in shot.bodies
                           if body.is_block)
         what, fewer = (f"cells {cells} make", "cells") if cells else ("they come to", "elements")
+        number = f"{shot.n_particles:d}" if shot.n_particles < 1e15 else f"{shot.n_particles:.3g}"
         raise MissingInput(
-            f"{shot.path}: bodies: {what} {shot.n_particles} particles, which need "
+            f"{shot.path}: bodies: {what} {number} particles, which need "
             f"{as_size(needed)} of memory, but {as_size(available)} is available; use fewer "
             f"{fewer} or a machine with more memory")

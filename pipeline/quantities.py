@@ -19,10 +19,10 @@ def si_prefix(value: float) -> tuple[float, str]:
 def as_size(n_bytes: float) -> str:
     """Return a number of bytes as a person reads it."""
     for unit in ("B", "kB", "MB", "GB", "TB"):
-        if n_bytes < 1000.0 or unit == "TB":
+        if n_bytes < 1000.0:
             return f"{n_bytes:.0f} {unit}" if unit == "B" else f"{n_bytes:.1f} {unit}"
         n_bytes /= 1000.0
-    raise AssertionError("unreachable")
+    return f"{1000.0 * n_bytes:.3g} TB"
 
 
 def as_count(number: float) -> str:

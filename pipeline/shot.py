@@ -445,7 +445,9 @@ def _check_directions(
 
 def _check_picture(camera: Camera | None, keys: tuple[CameraKey, ...], film: Film | None,
                    complaints: Complaints) -> None:
-    """Note what is wrong with the camera's keys and the film taken as wholes."""
+    """Note what is wrong with the camera, its keys and the film taken as wholes."""
+    for name, message in camera.complaints() if camera is not None else ():
+        complaints.add(f"camera.{name}", message)
     for i, key in enumerate(keys):
         for name, message in key.complaints():
             complaints.add(f"camera_keys[{i + 1}].{name}", message)

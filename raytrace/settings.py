@@ -49,6 +49,12 @@ class Camera:
     usd_camera: str = setting(
         "", "Path of the camera in the USD file; needed where there are several.")
 
+    def complaints(self) -> Iterator[tuple[str, str]]:
+        """Yield what is wrong with the camera as a whole."""
+        if self.usd_camera and not self.usd:
+            yield "usd_camera", (f"found {self.usd_camera!r}, but no file to find it in; name the "
+                                 "file with camera.usd, or leave usd_camera out")
+
 
 @dataclass(frozen=True)
 class CameraKey:

@@ -51,6 +51,7 @@ def shot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("crop = [0, 0, 0, 5]", "with a width and height of at least 1 pixel"),
     ("[camera]\nfocal_length = -50.0", "camera.focal_length: found -50.0"),
     ("[camera]\nfilm_width = 0.0", "camera.film_width: found 0.0"),
+    ('[camera]\nusd_camera = "/cam"', "camera.usd_camera: found '/cam', but no file to find it in"),
     (INSIDE, "inside body 'plate'"),
     ("[camera]\nposition = [0.0, -0.1, 0.3]", "which is below the floor at 0 m"),
     ("[[camera_keys]]\nframe = 1001\nposition = [0.0, 1.0, 1.0]\ntarget = [0.0, 1.0, 1.0]",

@@ -91,8 +91,8 @@ def test_the_pace_is_that_of_lately(clock: Clock) -> None:
     (as_count(5.4e6), "5.4 M"), (as_count(812_345), "812 k"), (as_count(99), "99"),
     (as_time(1.21e-4), "0.121 ms"), (as_time(0.0), "0 s"), (as_time(2.0**-23), "0.119 us"),
     (as_time(3e-9), "3 ns"), (as_clock(192.0), "0:03:12"), (as_clock(90_061), "25:01:01"),
-    (as_size(1.9e9), "1.9 GB"), (si_prefix(2500.0), (1e3, "k")), (si_prefix(1e-5), (1e-6, "µ")),
-    (si_prefix(0.0), (1.0, "")),
+    (as_size(1.9e9), "1.9 GB"), (as_size(2.5e15), "2.5e+03 TB"), (as_size(3e12), "3.0 TB"),
+    (si_prefix(2500.0), (1e3, "k")), (si_prefix(1e-5), (1e-6, "µ")), (si_prefix(0.0), (1.0, "")),
 ])
 def test_quantities_read_as_people_write_them(text: object, wanted: object) -> None:
     assert text == wanted
