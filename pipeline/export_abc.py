@@ -24,8 +24,8 @@ def require_alembic() -> None:
         import alembic3d  # noqa: F401
     except ImportError:
         raise MissingInput("the Alembic library is not installed; 'pip install alembic3d' brings "
-                           "it ('alembic' is another program), or export --to usd, which all "
-                           "programs that read Alembic read too") from None
+                           "it ('alembic' is another program), or export --to usd, which "
+                           "most programs that read Alembic read too") from None
 
 
 def write_abc(path: Path, reader: PieceReader, report: Callable[[float], None]) -> list[str]:

@@ -34,6 +34,14 @@ def as_count(number: float) -> str:
     return f"{value:.1f} {prefix}" if value < 100.0 else f"{value:.0f} {prefix}"
 
 
+def as_pace(speed: float) -> str:
+    """Return the speed of a shot, 1 for real time, in words."""
+    if abs(speed - 1.0) < 5e-3:
+        return "at real time"
+    return (f"{1.0 / speed:.3g} times slower than real time" if speed < 1.0
+            else f"{speed:.3g} times faster than real time")
+
+
 def as_time(seconds: float) -> str:
     """Return a time in s, ms, us or ns: 0.121 ms. Logs may hold ASCII only."""
     for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):

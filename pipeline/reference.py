@@ -94,8 +94,10 @@ def _allowed(rule: Rule, kind: str) -> str:
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("<", "&lt;").replace("_", r"\_") \
-        if "`" not in text else text.replace("|", "\\|").replace("<", "&lt;")
+    """Return text as Markdown shows it in a table; what stands in backticks is shown as it is."""
+    parts = text.replace("|", "\\|").split("`")
+    parts[::2] = [part.replace("<", "&lt;").replace("_", r"\_") for part in parts[::2]]
+    return "`".join(parts)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from vfx.pipeline.physics import (
     estimate_time,
     host_memory,
 )
-from vfx.pipeline.quantities import as_clock, as_count, as_size
+from vfx.pipeline.quantities import as_clock, as_count, as_pace, as_size
 from vfx.pipeline.review import FOLDER as REVIEW_FOLDER
 from vfx.pipeline.run import WARNING, damaged_aids, shot_warnings
 from vfx.pipeline.shot import Shot
@@ -139,8 +139,7 @@ def check_report(work: Work) -> tuple[list[str], list[PipelineError]]:
         f"bodies      {', '.join(f'{body.name} ({body.material})' for body in shot.bodies)}: "
         f"{shot.n_particles} particles",
         f"time        {shot.steps_per_frame} steps of {step:.6g} s a frame: "
-        f"{frame_time * 1e3:.4g} ms a frame, {1.0 / (frame_time * shot.fps):.3g} times slower "
-        "than real time",
+        f"{frame_time * 1e3:.4g} ms a frame, {as_pace(frame_time * shot.fps)}",
         f"picture     {width} x {height}, {shot.film.samples} samples, "
         f"{shot.film.color_space}, environment '{shot.light.environment}'",
     ]
@@ -194,9 +193,13 @@ def _sim_lines(shot: Shot, plan: Plan) -> list[str]:
     from vfx.geometry.build import solid_bytes
 
     memory = max(plan.memory, solid_bytes(shot.bodies))
+    about = "" if all(body.is_block for body in shot.bodies) else "about "
+    fewer = plan.auto_step / shot.solver.timestep
     return [
-        f"sim         {plan.n_bonds} bonds; steps are stable up to {plan.stable_step:.4g} s, "
-        f"used are {shot.solver.timestep:.4g} s",
+        f"sim         {about}{plan.n_bonds} bonds; steps are stable up to "
+        f"{plan.stable_step:.4g} s, used are {shot.solver.timestep:.4g} s",
+        *([f"            (timestep = \"auto\" in [sim] would use {plan.auto_step:.4g} s: "
+           f"{fewer:g} times fewer steps for the same time)"] if fewer >= 2.0 else []),
         f"memory      about {as_size(memory)} ({as_size(host_memory())} available)",
         *_duration_lines(shot, plan),
     ]

@@ -27,7 +27,7 @@ from vfx.pipeline.manifest import State
 from vfx.pipeline.pass_colors import pass_pixels
 from vfx.pipeline.preview import Pixels
 from vfx.pipeline.progress import BEGUN, LOG_FOLDER, TIMINGS_FILE
-from vfx.pipeline.quantities import as_clock
+from vfx.pipeline.quantities import as_clock, as_pace
 from vfx.pipeline.report import state_rows
 from vfx.pipeline.review import FOLDER
 from vfx.pipeline.run import shot_warnings
@@ -223,7 +223,7 @@ def _facts(work: Work) -> list[list[str]]:
     step = shot.solver.timestep
     frame_time = shot.steps_per_frame * step
     rows = [["time", f"{shot.steps_per_frame} steps of {step:.4g} s a frame, "
-                     f"{1.0 / (frame_time * shot.fps):.3g} times slower than real time"]]
+                     f"{as_pace(frame_time * shot.fps)}"]]
     for body in shot.bodies:
         material = shot.materials[body.material]
         rows.append([f"body {body.name}", f"{body.material}: density {material.density:g} kg/m^3, "

@@ -47,6 +47,7 @@ from vfx.pipeline.physics import (
     host_memory,
     start_warnings,
 )
+from vfx.pipeline.plausible import unit_warnings
 from vfx.pipeline.progress import BEGUN, Progress, StopSignals
 from vfx.pipeline.quantities import as_size
 from vfx.pipeline.shot import Shot, load_shot
@@ -138,7 +139,7 @@ def shot_warnings(work: Work, stages: Iterable[str]) -> list[str]:
     """Return what will probably not come out as it was meant, of stages that are to be made."""
     names, lines = set(stages), []
     if names & {"geometry", "sim"}:
-        lines += start_warnings(work.shot)
+        lines += unit_warnings(work.shot) + start_warnings(work.shot)
     if "render" in names:
         with suppress(PipelineError):      # said with what else is wrong
             lines += camera_warnings(work.shot, work.camera())

@@ -65,7 +65,10 @@ class Span:
 
 @dataclass(frozen=True)
 class Time:
-    """How simulated time maps to frames: give steps_per_frame or time_scale, not both."""
+    """How simulated time maps to frames: give steps_per_frame or time_scale, not both.
+
+    With neither, steps_per_frame has its default.
+    """
 
     fps: float = setting(24.0, "Frames a second.", unit="frames/s", at_least=0.1, at_most=1000.0)
     steps_per_frame: int = setting(

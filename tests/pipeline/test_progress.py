@@ -18,7 +18,7 @@ import pytest
 
 from vfx.pipeline import progress
 from vfx.pipeline.progress import Pace, Progress
-from vfx.pipeline.quantities import as_clock, as_count, as_size, as_time, si_prefix
+from vfx.pipeline.quantities import as_clock, as_count, as_pace, as_size, as_time, si_prefix
 
 
 class Clock:
@@ -89,6 +89,8 @@ def test_the_pace_is_that_of_lately(clock: Clock) -> None:
 
 @pytest.mark.parametrize("text, wanted", [
     (as_count(5.4e6), "5.4 M"), (as_count(812_345), "812 k"), (as_count(99), "99"),
+    (as_pace(0.02), "50 times slower than real time"), (as_pace(1.0), "at real time"),
+    (as_pace(2.0), "2 times faster than real time"),
     (as_time(1.21e-4), "0.121 ms"), (as_time(0.0), "0 s"), (as_time(2.0**-23), "0.119 us"),
     (as_time(3e-9), "3 ns"), (as_clock(192.0), "0:03:12"), (as_clock(90_061), "25:01:01"),
     (as_size(1.9e9), "1.9 GB"), (as_size(2.5e15), "2.5e+03 TB"), (as_size(3e12), "3.0 TB"),
