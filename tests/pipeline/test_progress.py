@@ -164,6 +164,7 @@ def test_a_failure_is_in_the_log(shot_file: Path, vfx) -> None:
 def test_a_command_stopped_while_it_loads_says_so_without_a_traceback() -> None:
     script = """
 import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)    # whatever the tests inherited
 class Stop:
     def find_spec(self, name, path=None, target=None):
         if name == "vfx.pipeline.physics":
