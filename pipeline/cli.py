@@ -136,21 +136,25 @@ def run(shot: Path, frames: str | None, device: str, work: Path | None, force: b
 @main.command()
 @SHOT
 @WORK
+@click.option("--verify", is_flag=True, help="Read every file whole, instead of trusting those "
+              "that have the size and the time with which they were written.")
 @ends_in_sentences
-def status(shot: Path, work: Path | None) -> None:
+def status(shot: Path, work: Path | None, verify: bool) -> None:
     """Show what is done, stale, damaged or missing.
 
-    A table of stages by frames, and the command that makes the rest. Every file is read whole.
-    done: as the shot wants it now; stale: made from other settings or other files, or not yet
-    checked for comp; damaged: not what was written; missing: not there.
+    A table of stages by frames, and the command that makes the rest. done: as the shot wants it
+    now; stale: made from other settings or other files, or not yet checked for comp; damaged: not
+    what was written; missing: not there. A run reads every file whole before it trusts it, and
+    so does --verify.
 
     \b
     Examples:
       vfx status shots/glass.toml
-      vfx status shots/glass.toml --work /disk/glass
+      vfx status shots/glass.toml --verify --work /disk/glass
     """
     request = Request(shot, work=work)
-    click.echo("\n".join(status_table(open_work(request), request.arguments())))
+    opened = open_work(request, quick=not verify)
+    click.echo("\n".join(status_table(opened, request.arguments())))
 
 
 @main.command()
@@ -454,7 +458,8 @@ def _lineage(request: Request, dry_run: bool) -> None:
         job, = prepare(request, [STAGE["align"]], Progress(), stop)
         if dry_run:
             click.echo(f"lineage: would follow the pieces through frame {job.frames[-1]}")
-        else:
+            return
+        with job.work.in_use():
             run_lineage(job)
 
 
@@ -462,20 +467,23 @@ def _run(stages: list[Stage], request: Request, dry_run: bool, *, review: bool =
     progress = Progress()
     with StopSignals().caught() as stop:
         jobs = prepare(request, stages, progress, stop)
+        work = jobs[-1].work
         say_warnings(jobs)
-        for job in jobs:
-            stop.check()
-            if dry_run:
+        if dry_run:
+            for job in jobs:
                 click.echo("\n".join(describe(job)))
-            else:
+            if review:
+                click.echo("\n".join(describe_comp(jobs[-1])))
+            return
+        with work.in_use():
+            for job in jobs:
+                stop.check()
                 run_job(job)
-        if review and dry_run:
-            click.echo("\n".join(describe_comp(jobs[-1])))
-        elif review:
-            finish_run(jobs[-1], progress, stop)
-            progress.log_to(jobs[-1].work.folder, "review")
-            for line in make_review(jobs[-1].work):
-                progress.say(line)
+            if review:
+                finish_run(jobs[-1], progress, stop)
+                progress.log_to(work.folder, "review")
+                for line in make_review(work):
+                    progress.say(line)
 
 
 add_handoff_commands(main)

@@ -146,7 +146,7 @@ def review(shot: Path, frames: str | None, work: Path | None) -> None:
     chosen = frames_to_take(request, opened.shot)
     check_folder(opened.folder / REVIEW_FOLDER, 0)
     progress = Progress()
-    with StopSignals().caught() as stop, progress.stage("review"):
+    with opened.in_use(), StopSignals().caught() as stop, progress.stage("review"):
         def report(fraction: float) -> None:
             stop.check()
             progress.update(None, fraction)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from vfx.pipeline import checkpoint, diagnostics, manifest, stage_align, stage_sim
-from vfx.pipeline.cache import locked, storage_errors
+from vfx.pipeline.cache import remove_file
 from vfx.pipeline.errors import MissingInput, PipelineError
 from vfx.pipeline.frames import format_frames, frames_text
 from vfx.pipeline.manifest import State
@@ -26,7 +27,7 @@ from vfx.pipeline.physics import (
 )
 from vfx.pipeline.quantities import as_clock, as_count, as_pace, as_size
 from vfx.pipeline.review import FOLDER as REVIEW_FOLDER
-from vfx.pipeline.run import WARNING, damaged_aids, shot_warnings
+from vfx.pipeline.run import WARNING, shot_warnings, unfit_aids
 from vfx.pipeline.shot import Shot
 from vfx.pipeline.stage_comp import FOLDER as COMP_FOLDER
 from vfx.pipeline.stage_comp import comp_states, handoff_files
@@ -117,8 +118,8 @@ def _faults(work: Work) -> list[str]:
         if work.manifest(stage).fault == "damaged":
             lines.append(f"{work.folder_of(stage) / manifest.FILE_NAME}: damaged; files are known "
                          "by the fingerprint they carry, and the next run lists them again")
-        lines += [f"{path}: damaged; the next run says so and makes it again or does without it"
-                  for path in damaged_aids(work, stage)]
+        lines += [f"{path}: {fault}; the next run says so and makes it again or does without it"
+                  for path, fault in unfit_aids(work, stage).items()]
     return lines
 
 
@@ -236,22 +237,21 @@ def _controls_text(shot: Shot) -> str:
 def clean(work: Work, stage_name: str, *, dry_run: bool) -> list[Path]:
     """Remove the files of a stage and of all that follow it; return them.
 
-    Only files that the pipeline itself writes are touched; a folder goes when it is empty.
+    Only files that the pipeline itself writes are touched; a folder goes when it is empty. While
+    a run uses the folder, nothing is removed.
     """
+    with nullcontext() if dry_run or not work.folder.is_dir() else work.alone():
+        return _clean(work, stage_name, dry_run)
+
+
+def _clean(work: Work, stage_name: str, dry_run: bool) -> list[Path]:
     removed: list[Path] = []
     for stage in following(stage_name) if stage_name != COMP_FOLDER else ():
-        folder = work.folder_of(stage)
-        if not folder.is_dir():
-            continue
-        if stage.name == "sim" and not dry_run:
-            with locked(folder / stage_sim.LOCK_FILE, f"{folder}: a simulation is running there; "
-                        "nothing more was removed"):
-                removed += _remove(work, stage, dry_run)
-        else:
+        if work.folder_of(stage).is_dir():
             removed += _remove(work, stage, dry_run)
     comp = work.folder / COMP_FOLDER
     if comp.is_dir():
-        names = set(handoff_files(work.shot.name))
+        names = {manifest.FILE_NAME, manifest.LOCK_NAME, *handoff_files(work.shot.name)}
         removed += _unlink([path for path in comp.iterdir() if path.name in names], dry_run)
         _remove_if_empty(comp, dry_run)
     review = work.folder / REVIEW_FOLDER
@@ -280,8 +280,7 @@ def _remove(work: Work, stage: Stage, dry_run: bool) -> list[Path]:
 def _unlink(paths: list[Path], dry_run: bool) -> list[Path]:
     if not dry_run:
         for path in paths:
-            with storage_errors(path):
-                path.unlink(missing_ok=True)
+            remove_file(path)
     return paths
 
 

@@ -12,13 +12,22 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from vfx.pipeline.cache import Published, file_hash, is_intact
+from vfx.pipeline.cache import (
+    Published,
+    file_hash,
+    in_use,
+    is_intact,
+    is_untouched,
+    locked,
+    look_at,
+)
 from vfx.pipeline.density import load_density
 from vfx.pipeline.errors import DamagedFile, MissingInput, ShotError
 from vfx.pipeline.manifest import Entry, Manifest, State, read_manifest, update_manifest
@@ -30,14 +39,20 @@ if TYPE_CHECKING:
     from vfx.raytrace.camera_path import CameraPath
 
 _GIVER = {stage.gives: stage for stage in STAGES}
+_LOCK_FILE = ".work.lock"
 
 
 class Work:
-    """The results of one shot in one folder."""
+    """The results of one shot in one folder.
 
-    def __init__(self, shot: Shot, folder: Path) -> None:
+    Listed files are read whole before they are called done; a ``quick`` look takes those for
+    done that still have the size and the time with which they were published.
+    """
+
+    def __init__(self, shot: Shot, folder: Path, *, quick: bool = False) -> None:
         self.shot = shot
         self.folder = folder
+        self._quick = quick
         self._manifests: dict[str, Manifest] = {}
         self._intact: dict[Path, tuple[tuple[int, ...], str]] = {}
         self._carried: dict[Path, tuple[tuple[int, ...], str | None]] = {}
@@ -49,6 +64,15 @@ class Work:
         self._texture: npt.NDArray[np.float32] | None = None
         self._images: dict[str, npt.NDArray[np.float32]] | None = None
         self._densities: dict[str, npt.NDArray[np.float32]] | None = None
+
+    def in_use(self) -> AbstractContextManager[None]:
+        """Keep the files where they are while the block runs: nobody may clean meanwhile."""
+        return in_use(self.folder / _LOCK_FILE)
+
+    def alone(self) -> AbstractContextManager[None]:
+        """Have the files to oneself while the block runs; raise if they are in use."""
+        return locked(self.folder / _LOCK_FILE, f"{self.folder}: a run is using it; wait until it "
+                      "has ended, or stop it. Nothing was removed")
 
     def folder_of(self, stage: Stage) -> Path:
         """Return the folder of a stage's files."""
@@ -64,6 +88,13 @@ class Work:
             self._manifests[stage.name] = read_manifest(
                 self.folder_of(stage), stage.name, stage.version)
         return self._manifests[stage.name]
+
+    def listed_hash(self, stage: Stage, name: str) -> str | None:
+        """Return the hash of a stage's file as it was published; None if nobody knows."""
+        for files in (self._adopted.get(stage.name, {}), self.manifest(stage).files):
+            if name in files:
+                return files[name].published.hash
+        return None
 
     def fingerprint(self, stage: Stage, frame: int) -> str | None:
         """Return what a result should be made from, or None while its inputs are not there."""
@@ -334,7 +365,7 @@ class Work:
         adopted = self._adopted.setdefault(stage.name, {})
         entry = adopted.get(path.name)
         if entry is None or entry.fingerprint != wanted or not self._is_intact(path, entry):
-            published = Published(file_hash(path), path.stat().st_size)
+            published = look_at(path)
             entry = adopted[path.name] = Entry(wanted, published, "unknown")
             self._intact[path] = (_stamp(path), published.hash)
         return entry
@@ -402,6 +433,8 @@ class Work:
 
     def _is_intact(self, path: Path, entry: Entry) -> bool:
         """Whether a file's bytes are those listed, reading them once while it is untouched."""
+        if self._quick and is_untouched(path, entry.published):
+            return True
         try:
             known = (_stamp(path), entry.published.hash)
         except OSError:

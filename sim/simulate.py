@@ -450,11 +450,19 @@ class Simulation:
                 "step": particles.step, **self.balls.persistent()}
 
     def restore(self, state: Mapping[str, Array]) -> None:
-        """Go back to a :meth:`state`; the contact candidates are collected anew."""
-        for name, array in self._persistent().items():
+        """Go back to a :meth:`state`; the contact candidates are collected anew.
+
+        Raises ValueError, having changed nothing, where it is not one of this simulation.
+        """
+        needed = self._persistent()
+        for name, array in needed.items():
+            if name not in state:
+                raise ValueError(f"it has no array {name}")
             if state[name].shape != array.shape or state[name].dtype != array.dtype:
-                raise ValueError(f"checkpoint array {name} has shape {state[name].shape}, "
-                                 f"this simulation needs {array.shape}")
+                raise ValueError(f"its array {name} has shape {state[name].shape} and type "
+                                 f"{state[name].dtype}, this simulation needs {array.shape} and "
+                                 f"{array.dtype}")
+        for name, array in needed.items():
             self._overwrite(array, state[name])
         self._measure()
         self._raise_flag(FLAG_REBUILD, REBUILD_ALL)

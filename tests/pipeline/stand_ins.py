@@ -6,6 +6,7 @@ exact to the bit, or a step done twice, shows in the next frame.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -110,6 +111,8 @@ class Simulation:
                 "broken": np.array(self._broken, np.int64)}
 
     def restore(self, state):
+        if state["x"].shape != self._x.shape:
+            raise ValueError("its array x has another shape")
         self._x = state["x"].copy()
         self.step = int(state["step"])
         self._broken = [int(value) for value in state["broken"]]
@@ -204,17 +207,17 @@ def frame_header(camera, film, fps, frame):
 
 def write_exr(path, channels, header, *, exact=False):
     with open(path, "wb") as file:
-        np.savez(file, header=np.array(json.dumps(header)), **channels)
+        file.write(json.dumps(header).encode() + b"\n")
+        np.savez(file, **channels)
 
 
 def read_exr(path):
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
+        header, _, data = path.read_bytes().partition(b"\n")
+        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}, json.loads(header)
     except Exception as error:
         raise ValueError(f"{path}: {error}") from None
-    header = json.loads(str(arrays.pop("header")))
-    return arrays, header
 
 
 def exr_size(path):
