@@ -342,27 +342,97 @@ albedo = [{value}, {value}, 0.0]
     assert len(set(names)) == len(names) == 2 * len(color)
 
 
-def test_usd_is_whole_before_debris_breaks_off(shot: Path) -> None:
-    """Meshes that are seen at a frame, and debris that is wide by then, fill the bodies."""
+@pytest.mark.parametrize("words", [
+    [], ["--debris", 0], ["--debris", 0.004], ["--instancer-above", 0],
+    ["--frames", "1001-1005x2"]])
+def test_what_has_a_size_in_usd_is_what_is_there(shot: Path, words: list[object]) -> None:
+    """At and between frames, whatever visibility says, and it fills the bodies."""
+    pytest.importorskip("pxr", reason="usd-core is not installed")
+    from pxr import Usd, UsdGeom
+
+    export(shot, "--to", "usd", *words)
+    solid, lineage, _ = cached(shot)
+    stage = Usd.Stage.Open(str(shot.parent / "work/export/plate.usd"))
+    meshes = [UsdGeom.Mesh(prim) for prim in stage.Traverse() if prim.IsA(UsdGeom.Mesh)
+              and prim.GetName() != "floor"]
+    rest = {mesh.GetPath(): _volume_at_rest(mesh) for mesh in meshes}
+    debris = UsdGeom.Points(stage.GetPrimAtPath("/plate/debris"))
+    assert bool(debris) == (words != ["--debris", 0])
+    instancer = UsdGeom.PointInstancer(stage.GetPrimAtPath("/plate/pieces"))
+    turn = 2.0**-12          # as much as a program's times may round
+    for time in np.unique(np.clip([frame + part for frame in range(1001, 1006)
+                                   for part in (-0.5, -0.25, -turn, 0.0, turn, 0.25, 0.5)],
+                                  1001.0, 1005.0)).tolist():
+        frame = int(np.floor(time + turn))
+        total = 0.0
+        if debris:
+            number, width = debris.GetIdsAttr().Get(), np.array(debris.GetWidthsAttr().Get(time))
+            np.testing.assert_array_equal(width > 0.0, lineage.birth_frame[number] <= frame)
+            total = float((np.pi / 6.0 * width**3).sum())
+        matrices = {mesh.GetPath(): mesh.ComputeLocalToWorldTransform(time) for mesh in meshes}
+        if instancer:
+            matrices.update(zip(instancer.GetPrototypesRel().GetTargets(),
+                                instancer.ComputeInstanceTransformsAtTime(time, time),
+                                strict=True))
+        for path, matrix in matrices.items():
+            _, found, until = path.name.partition("_until_")
+            is_there = not found or frame < int(until)
+            size = np.cbrt(np.linalg.det(np.array(matrix)[:3, :3]))
+            assert size == pytest.approx(1.0, abs=1e-6) if is_there else 0.0 < size < 1e-5
+            assert found == "" or is_there == (
+                UsdGeom.Imageable.Get(stage, path).ComputeVisibility(time) == "inherited")
+            total += rest[path] * size**3
+        assert total == pytest.approx(solid.volume.sum(), rel=1e-5)
+
+
+def _volume_at_rest(mesh) -> float:
+    count = np.array(mesh.GetFaceVertexCountsAttr().Get())
+    return volume(PieceMesh(
+        np.array(mesh.GetPointsAttr().Get(), float), count,
+        np.array(mesh.GetFaceVertexIndicesAttr().Get()), count, count, count))
+
+
+def test_what_will_be_debris_moves_with_its_parent_until_it_breaks_off(shot: Path) -> None:
+    """Up to the frame of its birth: half of the way there is seen when frames are blurred."""
     pytest.importorskip("pxr", reason="usd-core is not installed")
     from pxr import Usd, UsdGeom
 
     export(shot, "--to", "usd")
-    solid, _, _ = cached(shot)
+    solid, lineage, frames = cached(shot)
     stage = Usd.Stage.Open(str(shot.parent / "work/export/plate.usd"))
-    debris = UsdGeom.Points(stage.GetPrimAtPath("/plate/debris"))
-    assert debris, "the shot makes some"
-    for frame in (1001, 1003, 1005):
-        total = float((np.pi / 6.0 * np.array(debris.GetWidthsAttr().Get(frame)) ** 3).sum())
-        for folder in ("pieces", "unbroken"):
-            for prim in stage.GetPrimAtPath(f"/plate/{folder}").GetChildren():
-                mesh = UsdGeom.Mesh(prim)
-                if mesh.ComputeVisibility(frame) == "inherited":
-                    count = np.array(mesh.GetFaceVertexCountsAttr().Get())
-                    total += volume(PieceMesh(
-                        np.array(mesh.GetPointsAttr().Get(), float), count,
-                        np.array(mesh.GetFaceVertexIndicesAttr().Get()), count, count, count))
-        assert total == pytest.approx(solid.volume.sum(), rel=1e-5)
+    hosts = stage.GetPrimAtPath("/plate/unbroken").GetChildren()
+    assert hosts
+    label = frames[1005].fragment
+    for prim in hosts:
+        name, _, birth = prim.GetName().partition("_until_")
+        parent = int(name.rpartition("_")[2])
+        mine = [number for number in frames[1005].id if lineage.parent[number] == parent
+                and lineage.birth_frame[number] == int(birth) and (label == number).sum() == 1]
+        inside = np.isin(label, mine)
+        rest = np.average(solid.position[inside], axis=0, weights=solid.volume[inside])
+        for frame in range(1001, int(birth) + 1):
+            fragments = frames[frame]
+            piece = parent if lineage.birth_frame[parent] <= frame else int(
+                fragments.fragment[label == parent][0])
+            row = int(np.searchsorted(fragments.id, piece))
+            place = UsdGeom.XformCache(frame).GetLocalToWorldTransform(prim).ExtractTranslation()
+            np.testing.assert_allclose(
+                place, fragments.rotation[row] @ rest + fragments.translation[row], atol=2e-8)
+
+
+def test_instances_turn_also_for_programs_that_know_half_precision_alone(shot: Path) -> None:
+    pytest.importorskip("pxr", reason="usd-core is not installed")
+    from pxr import Usd, UsdGeom
+
+    export(shot, "--to", "usd", "--instancer-above", 0)
+    stage = Usd.Stage.Open(str(shot.parent / "work/export/plate.usd"))
+    instancer = UsdGeom.PointInstancer(stage.GetPrimAtPath("/plate/pieces"))
+    for frame in (1001, 1005):
+        fine, coarse = ([[*q.GetImaginary(), q.GetReal()] for q in attribute.Get(frame)]
+                        for attribute in (instancer.GetOrientationsfAttr(),
+                                          instancer.GetOrientationsAttr()))
+        assert len(fine) > 1
+        np.testing.assert_allclose(coarse, fine, atol=5e-4)
 
 
 def test_the_usd_camera_sees_what_the_shot_camera_sees(shot: Path) -> None:
