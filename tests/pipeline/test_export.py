@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import json
 import os
 import subprocess
@@ -18,7 +20,9 @@ from vfx.geometry.handoff import FragmentsFrame, Lineage, Solid
 from vfx.geometry.lineage import fragment_name
 from vfx.pipeline import export_vdb
 from vfx.pipeline.cli import main
-from vfx.pipeline.pieces import PieceMesh, piece_meshes
+from vfx.pipeline.pieces import PieceMesh, PieceReader, piece_meshes
+from vfx.pipeline.shot import load_shot
+from vfx.pipeline.work import Work
 
 SHOT = """\
 [shot]
@@ -439,7 +443,6 @@ def test_the_usd_camera_sees_what_the_shot_camera_sees(shot: Path) -> None:
     pytest.importorskip("pxr", reason="usd-core is not installed")
     from pxr import Usd, UsdGeom
 
-    from vfx.pipeline.shot import load_shot
     from vfx.raytrace.camera import camera_view, world_to_ndc
 
     export(shot, "--to", "usd")
@@ -524,10 +527,6 @@ def test_obj_has_an_object_a_piece_where_it_is(shot: Path) -> None:
 
 
 def test_dust_is_as_much_as_faces_broke(shot: Path) -> None:
-    from vfx.pipeline.pieces import PieceReader
-    from vfx.pipeline.shot import load_shot
-    from vfx.pipeline.work import Work
-
     reader = PieceReader(Work(load_shot(shot), shot.parent / "work"), range(1001, 1006))
     frames = list(export_vdb.dust_of_frames(reader))
     assert len(frames[0].mass) == 0, "nothing has broken at the first frame"
@@ -549,10 +548,6 @@ def test_dust_is_as_much_as_faces_broke(shot: Path) -> None:
 
 def test_dust_moves_as_its_velocity_says(shot: Path) -> None:
     """From a frame to the next, however slow the shot is: between the paces at both."""
-    from vfx.pipeline.pieces import PieceReader
-    from vfx.pipeline.shot import load_shot
-    from vfx.pipeline.work import Work
-
     loaded = load_shot(shot)
     before, after = export_vdb.dust_of_frames(
         PieceReader(Work(loaded, shot.parent / "work"), range(1004, 1006)))
@@ -561,6 +556,50 @@ def test_dust_moves_as_its_velocity_says(shot: Path) -> None:
     step = np.linalg.norm(after.position[:n] - before.position, axis=1) * loaded.fps
     first, last = (np.linalg.norm(dust.velocity[:n], axis=1) for dust in (before, after))
     assert (step <= first * (1 + 1e-6)).all() and (step >= last * (1 - 1e-6)).all()
+
+
+@pytest.mark.parametrize("voxel", [3e-4, 1e-3, 7e-3])
+def test_dust_lies_on_the_floor_and_on_colliders_not_in_them(shot: Path, voxel: float) -> None:
+    """No voxel that is wholly inside has any, one half inside has less, and no mass is lost."""
+    loaded = load_shot(shot)
+    box = loaded.colliders[0]
+    assert box.shape == "box"
+    obstacles = dataclasses.replace(
+        loaded, floor=dataclasses.replace(loaded.floor, height=0.0137),
+        colliders=(dataclasses.replace(box, size=(0.02, 0.02, 0.02), rotation=(0.0, 30.0, 0.0),
+                                       keys=((0.0, 1.0, 0.0, 0.0), (1.0, 0.0, 0.02, 0.0))),))
+    depth = export_vdb.depth_at(obstacles, 1.0)
+    random = np.random.default_rng(1)
+    position = random.uniform((-0.02, -0.01, -0.02), (0.02, 0.04, 0.02), (200, 3))
+    position, velocity = export_vdb.held_up(position, np.full((200, 3), -1.0), depth)
+    assert depth(position).max() < 1e-9, "on the surface, or outside"
+    resting = np.abs(position[:, 1] - 0.0137) < 1e-9
+    assert resting.any() and (velocity[resting, 1] > -1e-6).all(), "and goes no deeper"
+    assert (velocity[resting][:, [0, 2]].sum(axis=1) < 0.0).any(), "but along it"
+    mass = random.uniform(0.5, 1.0, 200)
+    dust = export_vdb.Dust(position, velocity, mass, np.full(200, 2e-3), depth)
+    density, _, origin = export_vdb.splat(dust, voxel)
+    assert density.sum(dtype=float) * voxel**3 == pytest.approx(mass.sum(), rel=1e-5)
+    index = np.stack(np.meshgrid(*map(np.arange, density.shape), indexing="ij"), axis=-1) + origin
+    corner = np.array(list(itertools.product((-0.5, 0.5), repeat=3)))
+    shallowest = np.min([depth(((index + each) * voxel).reshape(-1, 3)) for each in corner],
+                        axis=0).reshape(density.shape)
+    assert density[shallowest > 1e-9].sum() == 0.0
+    assert density[(index[..., 1] + 0.5) * voxel < 0.0137 - 1e-9].sum() == 0.0
+
+
+def test_dust_falls_no_deeper_than_the_floor(shot: Path) -> None:
+    loaded = load_shot(shot)
+    reader = PieceReader(Work(loaded, shot.parent / "work"), range(1001, 1006))
+    free = list(export_vdb.dust_of_frames(reader))[-1]
+    height = float(np.median(free.position[:, 1]))
+    reader.work.shot = dataclasses.replace(
+        loaded, floor=dataclasses.replace(loaded.floor, height=height))
+    held = list(export_vdb.dust_of_frames(reader))[-1]
+    assert held.position[:, 1].min() >= height - 1e-12
+    np.testing.assert_allclose(held.position, np.maximum(
+        free.position, [-np.inf, height, -np.inf]), atol=1e-9)
+    assert held.mass.sum() == free.mass.sum()
 
 
 def test_a_vdb_file_holds_the_dust(shot: Path) -> None:
@@ -576,10 +615,6 @@ def test_a_vdb_file_holds_the_dust(shot: Path) -> None:
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["names"] == ["density", "vel"] and found["voxel"] == pytest.approx(1e-3)
-    from vfx.pipeline.pieces import PieceReader
-    from vfx.pipeline.shot import load_shot
-    from vfx.pipeline.work import Work
-
     reader = PieceReader(Work(load_shot(shot), shot.parent / "work"), [1005])
     dust, = export_vdb.dust_of_frames(reader)
     assert found["sum"] * 1e-9 == pytest.approx(dust.mass.sum(), rel=1e-5)
