@@ -35,6 +35,16 @@ def test_every_key_is_explained_with_its_default() -> None:
             assert len(what) > 4 and default and allowed
 
 
+def test_the_reference_says_how_far_a_ball_reaches() -> None:
+    law = (DOCS.parent / "sim/laws.cuh").read_text(encoding="utf-8")
+    reach = re.findall(r"distance - ([\d.]+) \* radius", law)
+    assert len(reach) == 2
+    part = reference().partition("## `[[projectiles]]`")[2].partition("\n## ")[0]
+    radius, = re.findall(r"^\| `radius` \|(.*)$", part, re.MULTILINE)
+    for number in reach:
+        assert f"{number} radii" in part and f"{number} r" in radius
+
+
 @pytest.mark.parametrize("name", sorted(path.name for path in DOCS.glob("*.md")))
 def test_commands_in_the_docs_exist(name: str) -> None:
     """Every vfx command in a document is one, and has the options it is given there."""
