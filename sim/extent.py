@@ -24,13 +24,13 @@ def covers(region: Region, position: Array) -> Array:
     return inside
 
 
-def depth_in(collider: Collider, position: Array) -> Array:
-    """Return how deep (n, 3) positions are in a collider when the shot begins, (n,) [m].
+def depth_in(collider: Collider, position: Array, time: float = 0.0) -> Array:
+    """Return how deep (n, 3) positions are in a collider at a time [s], (n,) [m].
 
     Below 0 outside; of a box it is then a bound.
     """
     key = np.array(collider.keys or ((0.0, *collider.position),))
-    away = position - [np.interp(0.0, key[:, 0], axis) for axis in key[:, 1:].T]
+    away = position - [np.interp(time, key[:, 0], axis) for axis in key[:, 1:].T]
     if collider.shape == "plane":
         normal = np.array(collider.normal)
         depth: Array = -(away @ normal) / np.linalg.norm(normal)

@@ -87,13 +87,20 @@ class Floor:
 class Projectile:
     """A rigid ball that pushes by levine-2014 eq. 7.
 
+    It pushes elements whose centres are between 0.75 and 1.5 radii from its own, most at one
+    radius, so let it begin farther than 1.5 radii from a body, or its first step is a blow. It is
+    drawn with one radius: bodies give way before the ball in the picture touches them.
+
     Without a mass it flies at constant velocity, whatever it hits, and pushes halfway between
     its flight and straight away, as the paper has it. With one it takes the reaction of what
     it pushes, which is then straight away from its centre, and bounces off floor and colliders.
     """
 
-    radius: float = setting(0.01, "Radius r.", **SIZE)
-    position: Vector = setting(REQUIRED, "Centre at the first frame.", **PLACE)
+    radius: float = setting(
+        0.01, "Radius r: of the ball that is drawn, and that bounces off floor and colliders if it "
+        "has a mass; it pushes from 0.75 r to 1.5 r.", **SIZE)
+    position: Vector = setting(
+        REQUIRED, "Centre at the first frame, more than 1.5 radii from all elements.", **PLACE)
     velocity: Vector = setting(REQUIRED, "Velocity at the first frame.", **SPEED)
     stiffness: float = setting(
         1e15, "K_S of levine-2014 eq. 7, taken as a body-force density.",
