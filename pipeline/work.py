@@ -22,7 +22,7 @@ from vfx.pipeline.cache import Published, file_hash, is_intact
 from vfx.pipeline.density import load_density
 from vfx.pipeline.errors import DamagedFile, MissingInput, ShotError
 from vfx.pipeline.manifest import Entry, Manifest, State, read_manifest, update_manifest
-from vfx.pipeline.shot import Shot, check_view, is_plain_word
+from vfx.pipeline.shot import Shot, is_plain_word
 from vfx.pipeline.stage_render import near_frames, surface_textures
 from vfx.pipeline.stages import STAGE, STAGES, Stage, shot_section
 
@@ -208,18 +208,20 @@ class Work:
     def camera(self) -> CameraPath:
         """Return the way of the camera; raise ShotError or MissingInput."""
         if self._camera is None:
-            from vfx.raytrace.camera_path import camera_path
+            from vfx.raytrace.camera_path import camera_path, check_path, render_times
 
             shot = self.shot
-            where = f"{shot.path}: camera.usd: found {shot.camera.usd!r}"
+            where = str(shot.path)
+            if shot.camera.usd:
+                where += f": camera.usd: found {shot.camera.usd!r}"
             try:
                 path = camera_path(shot.camera, shot.camera_keys, shot.folder)
-                for frame in shot.frames:
-                    check_view(path(frame), shot, frame)
+                check_path(path, render_times(shot.camera, shot.film, shot.first_frame,
+                                              shot.last_frame))
             except (FileNotFoundError, ModuleNotFoundError) as error:
-                raise MissingInput(f"{where}; {error}") from None
+                raise MissingInput(f"{where}: {error}") from None
             except (OSError, ValueError) as error:
-                raise ShotError(f"{where}; {error}") from None
+                raise ShotError(f"{where}: {error}") from None
             # Only now: who asks again after a refusal must be refused again.
             self._camera = path
         return self._camera
