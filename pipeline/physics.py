@@ -126,7 +126,7 @@ def camera_warnings(shot: Shot, camera: CameraPath) -> list[str]:
     view = camera_view(camera(shot.first_frame), shot.film)
     lines = []
     first, last = camera.moves or (shot.first_frame, shot.last_frame)
-    if last < shot.first_frame or first > shot.last_frame:
+    if first < last and (last < shot.first_frame or first > shot.last_frame):
         lines.append(
             f"the camera stands still: {camera.source} moves in frames {first:g} to {last:g} only, "
             f"none of which is in the shot, {shot.first_frame} to {shot.last_frame}; shift its "

@@ -241,15 +241,24 @@ class Work:
 
     def images(self) -> dict[str, npt.NDArray[np.float32]]:
         """Return the images (h, w, 3) that surfaces name, by that name; raise ShotError."""
+        from vfx.raytrace.picture import MAX_PIXELS_TOGETHER
         from vfx.raytrace.texture import load_image
 
         if self._images is None:
             found: dict[str, npt.NDArray[np.float32]] = {}
+            floor = self.texture()
+            n_pixels = 0 if floor is None else floor.shape[0] * floor.shape[1]
             for material, name in surface_textures(self.shot).items():
                 if name in found:
                     continue
                 try:
                     found[name] = load_image(name, self.shot.folder)
+                    n_pixels += found[name].shape[0] * found[name].shape[1]
+                    if n_pixels > MAX_PIXELS_TOGETHER:
+                        raise ValueError(
+                            f"with it all textures have {n_pixels} pixels, but at most "
+                            f"{MAX_PIXELS_TOGETHER} are taken together (such as four of 8192 x "
+                            "8192); make some smaller")
                 except (OSError, ValueError) as error:
                     raise ShotError(f"{self.shot.path}: materials.{material}.surface.texture: "
                                     f"found {name!r}; {error}") from None
@@ -364,8 +373,9 @@ class Work:
     def _camera_hash(self) -> str | None:
         if not self.shot.camera.usd:
             return ""
+        file = self.shot.folder / self.shot.camera.usd
         try:
-            return file_hash(self.shot.folder / self.shot.camera.usd)
+            return file_hash(file) if file.is_file() else None
         except OSError:
             return None
 

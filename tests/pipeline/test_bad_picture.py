@@ -32,7 +32,8 @@ def shot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         write_environment(tmp_path / f"{name}.exr", odd)
     write_environment(tmp_path / "one.exr", sky[:1, :1])
     write_environment(tmp_path / "black.exr", 0.0 * sky)
-    write_environment(tmp_path / "blinding.exr", 1e30 * sky)
+    write_environment(tmp_path / "blinding.exr", 1e12 * sky)
+    write_environment(tmp_path / "brighter.exr", 3e38 * sky)
     Image.fromarray((255 * sky).astype(np.uint8)).save(tmp_path / "eight.png")
     path = tmp_path / "plate.toml"
     path.write_text(SHOT)
@@ -43,6 +44,7 @@ def shot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ('[light]\nenvironment = "nan.exr"', "not a number in 1 pixel(s), the first at column 4, row"),
     ('[light]\nenvironment = "inf.exr"', "an infinite value in 1 pixel(s)"),
     ('[light]\nenvironment = "negative.exr"', "a negative value in 1 pixel(s)"),
+    ('[light]\nenvironment = "brighter.exr"', "a radiance above 1e+12 in 128 pixel(s)"),
     ('[light]\nenvironment = "one.exr"', "has 1 x 1 pixels; at least 2 x 2 are needed"),
     ('[light]\nenvironment = "eight.png"', "must be an .exr or .hdr file, not .png"),
     ('[floor_look]\ntexture = "gone.png"', "floor_look.texture: found 'gone.png'"),
