@@ -16,9 +16,9 @@ DEVICE double size_at(SizeField f, Vec3d p)
     const double u = minimum(maximum((p.x - f.x) * f.sx, 0.0), f.nx - 1.0);
     const double v = minimum(maximum((p.y - f.y) * f.sy, 0.0), f.ny - 1.0);
     const double w = minimum(maximum((p.z - f.z) * f.sz, 0.0), f.nz - 1.0);
-    const int i = minimum((int)u, maximum(f.nx - 2, 0)), i1 = minimum(i + 1, f.nx - 1);
-    const int j = minimum((int)v, maximum(f.ny - 2, 0)), j1 = minimum(j + 1, f.ny - 1);
-    const int k = minimum((int)w, maximum(f.nz - 2, 0)), k1 = minimum(k + 1, f.nz - 1);
+    const int i = cell_index(u, maximum(f.nx - 1, 1)), i1 = minimum(i + 1, f.nx - 1);
+    const int j = cell_index(v, maximum(f.ny - 1, 1)), j1 = minimum(j + 1, f.ny - 1);
+    const int k = cell_index(w, maximum(f.nz - 1, 1)), k1 = minimum(k + 1, f.nz - 1);
     const double a = u - i, b = v - j, c = w - k;
     const double *s = f.value;
     const int n = f.nz, m = f.ny * f.nz;

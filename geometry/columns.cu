@@ -11,8 +11,8 @@ DEVICE Span span_of(const double *x, double origin, double step, int n)
     const double low = minimum(x[0], minimum(x[1], x[2]));
     const double high = maximum(x[0], maximum(x[1], x[2]));
     Span span;
-    span.first = (int)maximum(0.0, minimum((double)n, floor((low - origin) / step) - 1.0));
-    span.last = (int)maximum(0.0, minimum((double)n, floor((high - origin) / step) + 2.0));
+    span.first = cell_index(floor((low - origin) / step) - 1.0, n + 1);
+    span.last = cell_index(floor((high - origin) / step) + 2.0, n + 1);
     return span;
 }
 

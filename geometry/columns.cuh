@@ -9,8 +9,7 @@
 // The column of a coordinate, inside the grid.
 DEVICE int column_of(double x, double lower, double scale, int cells)
 {
-    const double c = (x - lower) * scale;
-    return c <= 0.0 ? 0 : c >= cells ? cells - 1 : (int)c;
+    return cell_index((x - lower) * scale, cells);
 }
 
 // The columns from *first to *last of row `row` that a triangle may touch, a little widened.

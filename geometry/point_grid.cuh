@@ -13,8 +13,7 @@ struct PointGrid {
 
 DEVICE int grid_cell_along(double x, double lower, double scale, int cells)
 {
-    const double c = (x - lower) * scale;
-    return c <= 0.0 ? 0 : c >= cells ? cells - 1 : (int)c;
+    return cell_index((x - lower) * scale, cells);
 }
 
 DEVICE PointGrid make_point_grid(const double *frame, const int *start, const double *point)

@@ -98,12 +98,13 @@ def check_camera(shot: Shot, camera: CameraPath) -> None:
         return f"{shot.path}: camera.position: found {place} at frame {frame}"
 
     if shot.floor.enabled and shot.floor_look.visible:
-        below = next((frame for frame in shot.frames
-                      if camera(frame).position[1] < shot.floor.height), None)
-        if below is not None:
+        frames = np.array(shot.frames if camera.moves is not None else [shot.first_frame])
+        below = frames[camera.rows(frames)[:, 1] < shot.floor.height]
+        if len(below):
             raise ShotError(
-                f"{found(below)}, which is below the floor at {shot.floor.height:g} m, behind "
-                "which nothing would be seen; raise the camera, or set floor_look.visible = false")
+                f"{found(int(below[0]))}, which is below the floor at {shot.floor.height:g} m, "
+                "behind which nothing would be seen; raise the camera, or set "
+                "floor_look.visible = false")
     position = camera(shot.first_frame).position
     for body in shot.bodies:
         if material_look(shot.looks[body.material]).surface.kind == "glass":
@@ -117,13 +118,19 @@ def check_camera(shot: Shot, camera: CameraPath) -> None:
 
 
 def camera_warnings(shot: Shot, camera: CameraPath) -> list[str]:
-    """Return which bodies have their middle beside the first picture."""
+    """Return which bodies have their middle beside the first picture, and odd cameras."""
     from vfx.geometry.grid import body_orientation
     from vfx.geometry.inspect import place_text
     from vfx.raytrace.camera import camera_view
 
     view = camera_view(camera(shot.first_frame), shot.film)
     lines = []
+    first, last = camera.moves or (shot.first_frame, shot.last_frame)
+    if first < last and (last < shot.first_frame or first > shot.last_frame):
+        lines.append(
+            f"the camera stands still: {camera.source} moves in frames {first:g} to {last:g} only, "
+            f"none of which is in the shot, {shot.first_frame} to {shot.last_frame}; shift its "
+            "frames to those of the shot")
     for body in shot.bodies:
         if (surface := _surface(body)) is None:
             continue

@@ -130,6 +130,9 @@ def check_request(work: Work) -> None:
     check_floor(shot)
     work.densities()
     work.environment()
+    work.texture()
+    work.images()
+    check_camera(shot, work.camera())
     check_folder(work.folder, sum(
         disk_needs(shot, stage.name, n) for stage in STAGES
         if (n := sum(state is not State.DONE

@@ -27,6 +27,7 @@ from vfx.pipeline.validate import Complaints, nearest, read_section, shown
 from vfx.raytrace.materials import finish_tables
 from vfx.raytrace.props import COLLIDER_LOOK
 from vfx.raytrace.settings import (
+    CLOSEST_KEYS,
     AreaLight,
     Camera,
     CameraKey,
@@ -414,15 +415,6 @@ def _with_mesh_paths(bodies: tuple[Body, ...], path: Path) -> tuple[Body, ...]:
         if body.mesh and not body.mesh.startswith(ASSET) else body for body in bodies)
 
 
-def check_view(camera: Camera, shot: Shot, frame: int) -> None:
-    """Refuse a camera on its way that looks nowhere or along its up direction."""
-    view = np.subtract(camera.target, camera.position)
-    across = np.linalg.norm(np.cross(view, camera.up))
-    if across <= 1e-6 * np.linalg.norm(view) * np.linalg.norm(camera.up):
-        raise ShotError(f"{shot.path}: camera_keys: at frame {frame} the camera stands at its "
-                        f"target or looks along its up direction {list(camera.up)}; move a key")
-
-
 def _check_directions(
     camera: Camera | None, light: Light | None, area_lights: tuple[AreaLight, ...],
     complaints: Complaints,
@@ -454,10 +446,10 @@ def _check_picture(camera: Camera | None, keys: tuple[CameraKey, ...], film: Fil
     for i, key in enumerate(keys):
         for name, message in key.complaints():
             complaints.add(f"camera_keys[{i + 1}].{name}", message)
-        if i and key.frame <= keys[i - 1].frame:
+        if i and not key.frame - keys[i - 1].frame >= CLOSEST_KEYS:
             complaints.add(f"camera_keys[{i + 1}].frame",
                            f"found {key.frame:g}, which stands after {keys[i - 1].frame:g}; frames "
-                           "must rise from key to key")
+                           f"must rise from key to key, by at least {CLOSEST_KEYS:g}")
     if keys and camera is not None and camera.usd:
         complaints.add("camera_keys", "stand beside camera.usd, which moves the camera already; "
                                       "keep one of them")

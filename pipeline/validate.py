@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import math
 import typing
 from collections.abc import Iterable, Mapping
@@ -18,6 +19,11 @@ from vfx.geometry.schema import rule_of
 Section = TypeVar("Section")
 
 _LONGEST_SHOWN = 60
+
+@functools.cache
+def _type_hints(cls: type) -> dict[str, Any]:
+    """Return the types of a class' fields, worked out once: a shot may have thousands of keys."""
+    return typing.get_type_hints(cls)
 
 
 class Complaints:
@@ -74,7 +80,7 @@ def read_section(
         complaints.add(where, f"found {shown(table)}, but this is a section: write [{where}] "
                               "and its keys below")
         return None
-    hints = typing.get_type_hints(cls)
+    hints = _type_hints(cls)  # type: ignore[arg-type]
     fields = {field.name: field for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
     n_before = len(complaints.lines)
     for key in table:

@@ -31,7 +31,7 @@ from vfx.pipeline.cache import (
 from vfx.pipeline.density import load_density
 from vfx.pipeline.errors import DamagedFile, MissingInput, ShotError
 from vfx.pipeline.manifest import Entry, Manifest, State, read_manifest, update_manifest
-from vfx.pipeline.shot import Shot, check_view, is_plain_word
+from vfx.pipeline.shot import Shot, is_plain_word
 from vfx.pipeline.stage_render import near_frames, surface_textures
 from vfx.pipeline.stages import STAGE, STAGES, Stage, shot_section
 
@@ -239,18 +239,20 @@ class Work:
     def camera(self) -> CameraPath:
         """Return the way of the camera; raise ShotError or MissingInput."""
         if self._camera is None:
-            from vfx.raytrace.camera_path import camera_path
+            from vfx.raytrace.camera_path import camera_path, check_path, render_times
 
             shot = self.shot
-            where = f"{shot.path}: camera.usd: found {shot.camera.usd!r}"
+            where = str(shot.path)
+            if shot.camera.usd:
+                where += f": camera.usd: found {shot.camera.usd!r}"
             try:
                 path = camera_path(shot.camera, shot.camera_keys, shot.folder)
-                for frame in shot.frames:
-                    check_view(path(frame), shot, frame)
+                check_path(path, render_times(shot.camera, shot.film, shot.first_frame,
+                                              shot.last_frame))
             except (FileNotFoundError, ModuleNotFoundError) as error:
-                raise MissingInput(f"{where}; {error}") from None
+                raise MissingInput(f"{where}: {error}") from None
             except (OSError, ValueError) as error:
-                raise ShotError(f"{where}; {error}") from None
+                raise ShotError(f"{where}: {error}") from None
             # Only now: who asks again after a refusal must be refused again.
             self._camera = path
         return self._camera
@@ -270,15 +272,24 @@ class Work:
 
     def images(self) -> dict[str, npt.NDArray[np.float32]]:
         """Return the images (h, w, 3) that surfaces name, by that name; raise ShotError."""
+        from vfx.raytrace.picture import MAX_PIXELS_TOGETHER
         from vfx.raytrace.texture import load_image
 
         if self._images is None:
             found: dict[str, npt.NDArray[np.float32]] = {}
+            floor = self.texture()
+            n_pixels = 0 if floor is None else floor.shape[0] * floor.shape[1]
             for material, name in surface_textures(self.shot).items():
                 if name in found:
                     continue
                 try:
                     found[name] = load_image(name, self.shot.folder)
+                    n_pixels += found[name].shape[0] * found[name].shape[1]
+                    if n_pixels > MAX_PIXELS_TOGETHER:
+                        raise ValueError(
+                            f"with it all textures have {n_pixels} pixels, but at most "
+                            f"{MAX_PIXELS_TOGETHER} are taken together (such as four of 8192 x "
+                            "8192); make some smaller")
                 except (OSError, ValueError) as error:
                     raise ShotError(f"{self.shot.path}: materials.{material}.surface.texture: "
                                     f"found {name!r}; {error}") from None
@@ -393,8 +404,9 @@ class Work:
     def _camera_hash(self) -> str | None:
         if not self.shot.camera.usd:
             return ""
+        file = self.shot.folder / self.shot.camera.usd
         try:
-            return file_hash(self.shot.folder / self.shot.camera.usd)
+            return file_hash(file) if file.is_file() else None
         except OSError:
             return None
 

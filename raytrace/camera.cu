@@ -13,7 +13,7 @@
 DEVICE float filter_offset(const float *filter, float u)
 {
     const float place = u * (float)FILTER_SEGMENTS;
-    const int segment = minimum((int)place, FILTER_SEGMENTS - 1);
+    const int segment = cell_index(place, FILTER_SEGMENTS);
     const float part = place - (float)segment;
     return filter[segment] + part * (filter[segment + 1] - filter[segment]);
 }

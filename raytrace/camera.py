@@ -25,6 +25,8 @@ from vfx.raytrace.settings import Camera, Film
 
 #: Near and far plane of worldToNDC [m]; they scale its depth only and clip nothing.
 NEAR, FAR = 0.01, 1000.0
+#: Frames a second that a time code can count.
+FASTEST_TIME_CODE = 30
 #: Reach of the filters where the film gives none [pixels].
 FILTER_RADIUS = {"blackman-harris": 1.1, "gaussian": 1.5, "box": 0.5}
 
@@ -181,13 +183,18 @@ def frame_header(camera: Camera, film: Film, fps: Fraction | float, frame: int) 
 
 
 def _time_code(frame: int, rate: int) -> OpenEXR.TimeCode:
-    """Return ``frame`` as hours, minutes, seconds and frames."""
+    """Return ``frame`` as hours, minutes, seconds and frames.
+
+    SMPTE 12M counts to 30 frames a second: faster rates count pairs of them, or pairs of pairs,
+    and the flag of the field says which of a pair it is.
+    """
     seconds, rest = divmod(frame, rate)
     minutes, second = divmod(seconds, 60)
     hour, minute = divmod(minutes, 60)
-    # SMPTE 12M has two digits for the frame: faster rates count pairs of them.
-    while rate > 60:
-        rest, rate = rest // 2, rate // 2
-    flags = (0,) * 6
+    in_pair = 0
+    while rate > FASTEST_TIME_CODE:
+        rest, in_pair = divmod(rest, 2)
+        rate = -(-rate // 2)
+    flags = (0, 0, in_pair, 0, 0, 0)      # the third is the field's
     binary_groups = (0,) * 8
     return OpenEXR.TimeCode(hour % 24, minute, second, rest, *flags, *binary_groups)

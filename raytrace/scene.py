@@ -78,6 +78,17 @@ class Surroundings:
     texture: Array | None     # (h, w, 3) float32: the floor's image
     images: Mapping[str, Array] = field(default_factory=dict)   # alike: those that looks name
     props: Sequence[Prop] = ()
+    _placed: dict[Device, tuple[Any, Any]] = field(default_factory=dict, compare=False)
+
+    def images_on(self, device: Device) -> tuple[Any, Any]:
+        """Return table and pixels of all images on a device, the same for every scene there.
+
+        The table has where each image begins, and its size (k, 3) int32; pixels are (p, 3)
+        float32. The floor's image comes first, then those of the looks in their order.
+        """
+        if device not in self._placed:
+            self._placed[device] = tuple(map(device.from_host, _join_images(self)))
+        return self._placed[device]
 
 
 class Scene:
@@ -101,7 +112,6 @@ class Scene:
         # The tree holds the triangles from here on; the largest fill the memory.
         rows = boundary.rows()
         del boundary
-        image_table, pixels = _join_images(around)
         table = materials.material_table(solid, around.looks, around.floor_look,
                                          {name: 1 + k for k, name in enumerate(around.images)},
                                          [prop.finish for prop in around.props])
@@ -115,7 +125,7 @@ class Scene:
             self._tags(rows, solid, fragments, normal, uv), normal, uv,
             *(device.from_host(array) for array in (
                 self._poses(fragments), self._piece_materials(solid, fragments), table, prop,
-                panel, image_table, pixels))]
+                panel)), *around.images_on(device)]
         self._energy = device.from_host(materials.lobe_albedos())
         self._numbers = self._pack_numbers(
             solid, around, film, reach, pixel_angle, fade_distance, len(prop), len(panel))
@@ -248,10 +258,7 @@ def _texture_period(texture: int, size: float, image: Array) -> Array | None:
 
 
 def _join_images(around: Surroundings) -> tuple[Array, Array]:
-    """Return where each image begins, and its size (k, 3) int32; and all pixels (p, 3) float32.
-
-    The floor's image comes first, then those of the looks in their order.
-    """
+    """Return table and pixels of all images, on the host."""
     images = [_image(around.texture), *map(_image, around.images.values())]
     count = [image.shape[0] * image.shape[1] for image in images]
     table = [(sum(count[:k]), image.shape[1], image.shape[0]) for k, image in enumerate(images)]

@@ -220,9 +220,9 @@ def read_exr(path):
         raise ValueError(f"{path}: {error}") from None
 
 
-def exr_size(path):
+def exr_extent(path):
     height, width = next(iter(read_exr(path)[0].values())).shape[:2]
-    return width, height
+    return width, height, 0
 
 
 MODULES = {
@@ -235,7 +235,7 @@ MODULES = {
     "vfx.sim.pace": ("seconds_per_bond",),
     "vfx.sim.simulate": ("LARGEST_STEP", "Simulation", "Unstable"),
     "vfx.raytrace.environment": ("load_environment",),
-    "vfx.raytrace.exr": ("exr_size", "read_exr", "write_exr"),
+    "vfx.raytrace.exr": ("exr_extent", "read_exr", "write_exr"),
     "vfx.raytrace.camera": ("frame_header", "camera_view"),
     "vfx.raytrace.render": ("render_picture",),
 }
