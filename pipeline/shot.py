@@ -88,6 +88,7 @@ class Shot:
     last_frame: int
     fps: float
     steps_per_frame: int
+    time_scale: float | None        # None where the steps of a frame are given
     solver: Solver
     floor: Floor
     projectiles: tuple[Projectile, ...]
@@ -123,6 +124,11 @@ class Shot:
         from vfx.geometry.sources import body_size
 
         return sum(body_size(body).elements for body in self.bodies)
+
+    @property
+    def frame_time(self) -> float | None:
+        """Simulated time [s] from frame to frame, where the shot gives that and not the steps."""
+        return None if self.time_scale is None else self.time_scale / self.fps
 
     def step_of(self, frame: int) -> int:
         """Time steps done when ``frame`` is taken; the first frame is the initial state."""
@@ -170,7 +176,8 @@ def load_shot(path: Path) -> Shot:
     time: Time = read["time"]
     shot = Shot(
         path=path, name=name, first_frame=first, last_frame=last, fps=time.fps,
-        steps_per_frame=time.steps_per_frame, solver=read["sim"], floor=read["floor"],
+        steps_per_frame=time.steps_per_frame,
+        time_scale=time.time_scale if "time_scale" in sections["time"] else None, solver=read["sim"], floor=read["floor"],
         projectiles=lists["projectiles"], colliders=lists["colliders"],
         collider_looks=collider_looks, regions=lists["regions"], weakening=lists["weakening"],
         cracks=lists["cracks"], align=read["align"], materials=materials, looks=looks,
@@ -180,9 +187,7 @@ def load_shot(path: Path) -> Shot:
         floor_look=read["floor_look"], film=read["render"])
     if auto_timestep:
         shot = _with_auto_timestep(shot)
-    if "time_scale" in sections["time"]:
-        shot = _with_time_scale(shot, time.time_scale)
-    return shot
+    return shot if shot.frame_time is None else _with_frame_time(shot, shot.frame_time)
 
 
 def is_plain_word(text: str) -> bool:
@@ -252,7 +257,7 @@ def _take_auto_timestep(table: Any, complaints: Complaints) -> tuple[Any, bool]:
         return table, False
     if found != AUTO:
         complaints.add("sim.timestep", f"found {shown(found)}, but it must be a number of seconds "
-                                       f"or \"{AUTO}\", the largest stable power of two")
+                                       f"or \"{AUTO}\", the largest stable one")
     return {key: value for key, value in table.items() if key != "timestep"}, True
 
 
@@ -491,17 +496,17 @@ def _refuse_unstable(shot: Shot) -> None:
     """Raise ShotError if it is the time step that makes no sense."""
     from vfx.pipeline.physics import host_memory, plan_needs
 
-    complaint = plan_needs(shot, host_memory()).complaint(shot.solver.timestep)
+    complaint = plan_needs(shot, host_memory()).complaint(shot.solver.timestep, shot.frame_time)
     if complaint is not None:
         raise ShotError(f"{shot.path}: sim.timestep: {complaint}")
 
 
-def _with_time_scale(shot: Shot, time_scale: float) -> Shot:
-    exact = time_scale / shot.fps / shot.solver.timestep
+def _with_frame_time(shot: Shot, frame_time: float) -> Shot:
+    exact = frame_time / shot.solver.timestep
     if not 1.0 <= exact <= 1e9:
         _refuse_unstable(shot)
         raise ShotError(
-            f"{shot.path}: time.time_scale: found {time_scale:g}, which makes {exact:.3g} steps a "
+            f"{shot.path}: time.time_scale: found {shot.time_scale:g}, which makes {exact:.3g} steps a "
             f"frame at {shot.fps:g} fps and a time step of {shot.solver.timestep:g} s; "
             "it must be between 1 and 10^9")
     return dataclasses.replace(shot, steps_per_frame=round(exact))

@@ -14,6 +14,7 @@ from stand_ins import SHOT
 
 from vfx.geometry.bodies import Body
 from vfx.pipeline.errors import ShotError
+from vfx.pipeline.physics import plan_needs
 from vfx.pipeline.shot import LISTS, SECTIONS, load_shot
 from vfx.pipeline.validate import Complaints, read_section
 
@@ -191,6 +192,25 @@ def test_where_the_step_is_too_long_the_time_scale_is_not_blamed(shot_file: Path
 def test_auto_takes_the_largest_safe_power_of_two(shot_file: Path) -> None:
     text = SHOT.replace("seed = 1", "timestep = 'auto'")
     assert load_shot(write(shot_file.parent, text)).solver.timestep == 2.0**-23
+
+
+@pytest.mark.parametrize("time_scale", [1.0, 0.37, 1e-3, 1e-6])
+def test_auto_takes_the_fewest_stable_steps_that_make_a_frame(
+    shot_file: Path, time_scale: float
+) -> None:
+    text = SHOT.replace("steps_per_frame = 25", f"time_scale = {time_scale}")
+    shot = load_shot(write(shot_file.parent, text.replace("seed = 1", "timestep = 'auto'")))
+    limit = plan_needs(shot, 2**40).stable_step
+    step, n_steps = shot.solver.timestep, shot.steps_per_frame
+    assert step * n_steps == pytest.approx(time_scale / shot.fps, rel=1e-15)
+    assert step <= limit and (n_steps == 1 or time_scale / shot.fps / (n_steps - 1) > limit)
+
+
+def test_advice_on_a_step_is_the_step_that_auto_takes(shot_file: Path) -> None:
+    text = SHOT.replace("steps_per_frame = 25", "time_scale = 0.37")
+    message = refusal(shot_file.parent, text.replace("seed = 1", "timestep = 1.0"))
+    shot = load_shot(write(shot_file.parent, text.replace("seed = 1", "timestep = 'auto'")))
+    assert f"use timestep = {shot.solver.timestep!r} or timestep = \"auto\"" in message
 
 
 def test_the_examples_are_valid_and_commented() -> None:
