@@ -23,7 +23,7 @@ from vfx.geometry.schema import setting
 from vfx.geometry.settings import Align
 from vfx.pipeline.errors import MissingInput, ShotError
 from vfx.pipeline.frames import parse_span
-from vfx.pipeline.validate import Complaints, nearest, read_section, shown
+from vfx.pipeline.validate import Complaints, cut, nearest, read_section, shown
 from vfx.raytrace.materials import finish_tables
 from vfx.raytrace.props import COLLIDER_LOOK
 from vfx.raytrace.settings import (
@@ -52,6 +52,10 @@ from vfx.sim.settings import (
 AUTO = "auto"
 DEFAULT_STEPS_PER_FRAME = 500
 _LARGEST_FILE = 10_000_000
+#: More parts of a dotted key than any that is meant; reading them takes time with their square.
+_MOST_PARTS = 64
+_PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""
+_LONG_KEY = re.compile(rf"(?<![\w.-])(?:{_PART}){{{_MOST_PARTS}}}")
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", re.ASCII)
 
 
@@ -213,6 +217,10 @@ def _parse(path: Path) -> dict[str, Any]:
         raise ShotError(f"{path}: is not UTF-8 text; a shot file is TOML") from None
     except ValueError:
         raise ShotError(f"{str(path)!r}: is no file name") from None
+    if (key := _LONG_KEY.search(text)) is not None:
+        raise ShotError(f"{path}:{text.count(chr(10), 0, key.start()) + 1}: a key of more than "
+                        f"{_MOST_PARTS} parts, {shown(key[0])}; keys have a few, like "
+                        "materials.glass.density")
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -231,7 +239,7 @@ def _syntax_sentence(path: Path, message: str, text: str) -> str:
         reason, line = match[1], int(match[2])
     lines = text.splitlines()
     found = lines[line - 1].strip() if line <= len(lines) else ""
-    return f"{path}:{line}: not valid TOML: {reason}; the line reads {shown(found)}"
+    return f"{path}:{line}: not valid TOML: {cut(reason, 200)}; the line reads {shown(found)}"
 
 
 def tables() -> dict[str, type[Any]]:
@@ -310,14 +318,14 @@ def _read_look(
             return Look()
     if given["fracture"].get("texture"):
         complaints.add(f"{where}.fracture.texture",
-                       f"found {given['fracture']['texture']!r}, but broken faces have no uv; "
+                       f"found {shown(given['fracture']['texture'])}, but broken faces have no uv; "
                        "texture the surface, and give them an albedo")
     finishes = [read_section(Finish, values, where, complaints)
                 for values in finish_tables(given["surface"], given["fracture"])]
     look = MaterialLook(*(finish or Finish() for finish in finishes))
     if look.surface.texture and look.surface.kind == "glass":
         complaints.add(f"{where}.surface.texture",
-                       f"found {look.surface.texture!r}, but glass has no albedo to be coloured; "
+                       f"found {shown(look.surface.texture)}, but glass has no albedo to be coloured; "
                        "remove it, or take another kind")
     return look
 
@@ -342,7 +350,7 @@ def _take_collider_looks(
             complaints.add(where, "is of glass, but only bodies can be; take another preset or "
                                   "kind, or visible = false")
         if looks[-1].texture:
-            complaints.add(f"{where}.texture", f"found {looks[-1].texture!r}, but colliders have "
+            complaints.add(f"{where}.texture", f"found {shown(looks[-1].texture)}, but colliders have "
                                                "no uv; give an albedo")
     stripped = [{key: value for key, value in table.items() if key != "surface"}
                 if isinstance(table, dict) else table for table in tables]
@@ -397,7 +405,8 @@ def _check_bodies(
             _check_asset(body.mesh, where, complaints)
         if body.material not in materials:
             near = nearest(body.material, materials)
-            fix = f"did you mean '{near}'?" if near else f"write a [materials.{body.material}]"
+            fix = (f"did you mean {shown(near)}?" if near
+                   else f"write a [materials.{cut(body.material)}]")
             complaints.add(f"{where}.material",
                            f"found {shown(body.material)}, which this file does not define; {fix}")
 
@@ -480,7 +489,8 @@ def _check_controls(lists: Mapping[str, tuple[Any, ...]], complaints: Complaints
     for i, region in enumerate(lists["regions"]):
         if region.body and region.body not in bodies:
             near = nearest(region.body, bodies)
-            fix = f"did you mean '{near}'?" if near else f"the bodies are {', '.join(bodies)}"
+            fix = (f"did you mean {shown(near)}?" if near
+                   else f"the bodies are {cut(', '.join(bodies))}")
             complaints.add(f"regions[{i + 1}].body",
                            f"found {shown(region.body)}, which is no body; {fix}")
 
