@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +20,9 @@ import numpy as np
 from vfx.geometry.bodies import ASSET, Body
 from vfx.geometry.schema import setting
 from vfx.geometry.settings import Align
-from vfx.pipeline.errors import MissingInput, ShotError
+from vfx.pipeline.errors import ShotError
 from vfx.pipeline.frames import parse_span
+from vfx.pipeline.toml_file import read_toml
 from vfx.pipeline.validate import Complaints, cut, nearest, read_section, shown
 from vfx.raytrace.materials import finish_tables
 from vfx.raytrace.props import COLLIDER_LOOK
@@ -51,11 +51,6 @@ from vfx.sim.settings import (
 
 AUTO = "auto"
 DEFAULT_STEPS_PER_FRAME = 500
-_LARGEST_FILE = 10_000_000
-#: More parts of a dotted key than any that is meant; reading them takes time with their square.
-_MOST_PARTS = 64
-_PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""
-_LONG_KEY = re.compile(rf"(?<![\w.-])(?:{_PART}){{{_MOST_PARTS}}}")
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", re.ASCII)
 
 
@@ -152,7 +147,7 @@ LISTS: Mapping[str, type[Any]] = {
 
 def load_shot(path: Path) -> Shot:
     """Read and validate a shot file; raise ShotError naming every mistake."""
-    document = _parse(path)
+    document = read_toml(path)
     complaints = Complaints(_homes())
     known = [*SECTIONS, *LISTS, "materials"]
     for key in document:
@@ -181,7 +176,8 @@ def load_shot(path: Path) -> Shot:
     shot = Shot(
         path=path, name=name, first_frame=first, last_frame=last, fps=time.fps,
         steps_per_frame=time.steps_per_frame,
-        time_scale=time.time_scale if "time_scale" in sections["time"] else None, solver=read["sim"], floor=read["floor"],
+        time_scale=time.time_scale if "time_scale" in sections["time"] else None,
+        solver=read["sim"], floor=read["floor"],
         projectiles=lists["projectiles"], colliders=lists["colliders"],
         collider_looks=collider_looks, regions=lists["regions"], weakening=lists["weakening"],
         cracks=lists["cracks"], align=read["align"], materials=materials, looks=looks,
@@ -197,49 +193,6 @@ def load_shot(path: Path) -> Shot:
 def is_plain_word(text: str) -> bool:
     """Whether a name is safe as a file name, a layer name and a matte name."""
     return _PLAIN_WORD.fullmatch(text) is not None
-
-
-def _parse(path: Path) -> dict[str, Any]:
-    try:
-        if not path.is_file():
-            if path.exists():
-                state = "is a folder" if path.is_dir() else "is no regular file"
-                raise ShotError(f"{path}: {state}; give a shot file, like "
-                                f"{path / 'shot.toml' if path.is_dir() else 'shot.toml'}")
-            raise MissingInput(f"{path}: there is no such file; 'vfx new NAME --from glass' "
-                               "writes one")
-        if path.stat().st_size > _LARGEST_FILE:
-            raise ShotError(f"{path}: too large for a shot file (over {_LARGEST_FILE} bytes)")
-        text = path.read_bytes().decode("utf-8")
-    except OSError as error:
-        raise MissingInput(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ShotError(f"{path}: is not UTF-8 text; a shot file is TOML") from None
-    except ValueError:
-        raise ShotError(f"{str(path)!r}: is no file name") from None
-    if (key := _LONG_KEY.search(text)) is not None:
-        raise ShotError(f"{path}:{text.count(chr(10), 0, key.start()) + 1}: a key of more than "
-                        f"{_MOST_PARTS} parts, {shown(key[0])}; keys have a few, like "
-                        "materials.glass.density")
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ShotError(_syntax_sentence(path, str(error), text)) from None
-    except RecursionError:
-        raise ShotError(f"{path}: nested too deeply") from None
-    except ValueError as error:
-        raise ShotError(f"{path}: not valid TOML: {error}") from None
-
-
-def _syntax_sentence(path: Path, message: str, text: str) -> str:
-    match = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", message, re.DOTALL)
-    if match is None:
-        reason, line = message.removesuffix(" (at end of document)"), text.count("\n") + 1
-    else:
-        reason, line = match[1], int(match[2])
-    lines = text.splitlines()
-    found = lines[line - 1].strip() if line <= len(lines) else ""
-    return f"{path}:{line}: not valid TOML: {cut(reason, 200)}; the line reads {shown(found)}"
 
 
 def tables() -> dict[str, type[Any]]:
@@ -325,8 +278,8 @@ def _read_look(
     look = MaterialLook(*(finish or Finish() for finish in finishes))
     if look.surface.texture and look.surface.kind == "glass":
         complaints.add(f"{where}.surface.texture",
-                       f"found {shown(look.surface.texture)}, but glass has no albedo to be coloured; "
-                       "remove it, or take another kind")
+                       f"found {shown(look.surface.texture)}, but glass has no albedo to be "
+                       "coloured; remove it, or take another kind")
     return look
 
 
@@ -350,8 +303,8 @@ def _take_collider_looks(
             complaints.add(where, "is of glass, but only bodies can be; take another preset or "
                                   "kind, or visible = false")
         if looks[-1].texture:
-            complaints.add(f"{where}.texture", f"found {shown(looks[-1].texture)}, but colliders have "
-                                               "no uv; give an albedo")
+            complaints.add(f"{where}.texture", f"found {shown(looks[-1].texture)}, but colliders "
+                                               "have no uv; give an albedo")
     stripped = [{key: value for key, value in table.items() if key != "surface"}
                 if isinstance(table, dict) else table for table in tables]
     return stripped, tuple(looks)
@@ -516,7 +469,7 @@ def _with_frame_time(shot: Shot, frame_time: float) -> Shot:
     if not 1.0 <= exact <= 1e9:
         _refuse_unstable(shot)
         raise ShotError(
-            f"{shot.path}: time.time_scale: found {shot.time_scale:g}, which makes {exact:.3g} steps a "
-            f"frame at {shot.fps:g} fps and a time step of {shot.solver.timestep:g} s; "
+            f"{shot.path}: time.time_scale: found {shot.time_scale:g}, which makes {exact:.3g} "
+            f"steps a frame at {shot.fps:g} fps and a time step of {shot.solver.timestep:g} s; "
             "it must be between 1 and 10^9")
     return dataclasses.replace(shot, steps_per_frame=round(exact))

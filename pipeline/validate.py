@@ -101,7 +101,7 @@ def read_section(
         complaints.add(where, f"found {shown(table)}, but this is a section: write [{where}] "
                               "and its keys below")
         return None
-    fields = _fields(cls)
+    fields = _fields(cls)  # type: ignore[arg-type]
     n_before = complaints.count
     for key in table:
         if key not in fields:
@@ -131,7 +131,7 @@ def read_section(
 
 
 @functools.cache
-def _fields(cls: type[Any]) -> dict[str, tuple[Any, Rule, bool]]:
+def _fields(cls: Any) -> dict[str, tuple[Any, Rule, bool]]:
     """Return the type and the rule of each key of a section, and whether it is required."""
     hints = typing.get_type_hints(cls)
     return {field.name: (hints[field.name], rule_of(field), field.default is dataclasses.MISSING)
