@@ -8,6 +8,7 @@ be read as one.
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +19,34 @@ from vfx.geometry.mesh_files import MeshError, RawMesh, join_meshes, placed
 from vfx.geometry.polygons import polygon_corners
 from vfx.geometry.usd_files import open_usd
 
+#: Characters of what the library says that are told.
+_LONGEST_WARNING = 100
+
 
 def read_usd(path: Path) -> RawMesh:
     """Return the meshes of a USD file as one, with its unit and upright axis."""
     try:
-        stage = open_usd(path)
-    except ModuleNotFoundError as error:
-        raise MeshError(f"{error}, or save the mesh as OBJ") from None
-    except ValueError as error:
-        raise MeshError(str(error)) from None
+        from pxr import UsdUtils
+    except ImportError:
+        raise MeshError("needs the package usd-core to be read, which is not installed: "
+                        "pip install 'vfx-fracture[usd]', or save the mesh as OBJ") from None
+    # While it lives, what the library would print is collected.
+    delegate = UsdUtils.CoalescingDiagnosticDelegate()
+    raw = _read(path)
+    if warnings := delegate.TakeUncoalescedDiagnostics():
+        text = warnings[0].commentary.partition("\n")[0].rstrip(":. ")[:_LONGEST_WARNING]
+        more = f", and {len(warnings) - 1} more such" if len(warnings) > 1 else ""
+        raw = dataclasses.replace(raw, notes=(*raw.notes, f"USD warns: {text}{more}."))
+    return raw
+
+
+def _read(path: Path) -> RawMesh:
     from pxr import Usd, UsdGeom
 
+    try:
+        stage = open_usd(path)
+    except ValueError as error:
+        raise MeshError(str(error)) from None
     time = Usd.TimeCode.EarliestTime()
     cache = UsdGeom.XformCache(time)
     parts, has_subdivision = [], False

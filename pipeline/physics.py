@@ -239,7 +239,7 @@ def check_physics(shot: Shot, available: int) -> Plan:
     for number, region in enumerate(shot.regions, 1):
         if is_empty(region, shot.bodies):
             raise ShotError(f"{shot.path}: regions[{number}]: {nothing_there(region)}")
-    complaint = plan.complaint(shot.solver.timestep)
+    complaint = plan.complaint(shot.solver.timestep, shot.frame_time)
     if complaint is not None:
         raise ShotError(f"{shot.path}: sim.timestep: {complaint}")
     return plan
@@ -273,8 +273,8 @@ def estimate_time(shot: Shot, plan: Plan) -> Estimate:
 
 
 def safe_timestep(shot: Shot) -> float:
-    """Return the largest power of two [s] that is a stable time step of the shot."""
-    return plan_needs(shot, host_memory()).auto_step
+    """Return the time step [s] of a shot that says "auto"."""
+    return plan_needs(shot, host_memory()).best_step(shot.frame_time)
 
 
 def check_film(shot: Shot, available: int) -> None:

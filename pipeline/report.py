@@ -195,12 +195,13 @@ def _sim_lines(shot: Shot, plan: Plan) -> list[str]:
 
     memory = max(plan.memory, solid_bytes(shot.bodies))
     about = "" if all(body.is_block for body in shot.bodies) else "about "
-    fewer = plan.auto_step / shot.solver.timestep
+    auto_step = plan.best_step(shot.frame_time)
+    fewer = auto_step / shot.solver.timestep
     return [
         f"sim         {about}{plan.n_bonds} bonds; steps are stable up to "
-        f"{plan.stable_step:.4g} s, used are {shot.solver.timestep:.4g} s",
-        *([f"            (timestep = \"auto\" in [sim] would use {plan.auto_step:.4g} s: "
-           f"{fewer:g} times fewer steps for the same time)"] if fewer >= 2.0 else []),
+        f"{plan.stable_text}, used are {shot.solver.timestep:.4g} s",
+        *([f"            (timestep = \"auto\" in [sim] would use {auto_step:.4g} s: "
+           f"{fewer:.3g} times fewer steps for the same time)"] if fewer >= 1.5 else []),
         f"memory      about {as_size(memory)} ({as_size(host_memory())} available)",
         *_duration_lines(shot, plan),
     ]

@@ -49,7 +49,10 @@ class Solver:
 
     horizon: float = setting(
         3.0, "Horizon delta in units of lambda: reach of the bonds.", at_least=1.0, at_most=8.0)
-    timestep: float = setting(2.0**-23, "Time step.", unit="s", at_least=1e-21, at_most=1e3)
+    timestep: float = setting(
+        2.0**-23, "Time step; \"auto\" is the largest stable one that divides a frame where "
+        "time_scale is given, else the largest stable power of two.", unit="s", at_least=1e-21,
+        at_most=1e3)
     gravity: Vector = setting(
         (0.0, -9.81, 0.0), "Gravity.", unit="m/s^2", at_least=-1e6, at_most=1e6)
     contact_stiffness: float = setting(

@@ -366,7 +366,7 @@ FILES = {
     "endless.obj": (b"v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 99999999999999999999\n", "line 4"),
     "word.obj": (b"v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 a/1\n", "line 4 with a corner 'a/1'"),
     "vertex.obj": (b"v 0 0 0\nv 1 x 0\nv 0 1 0\nf 1 2 3\n", "line 2 says one, 'v 1 x 0'"),
-    "plane.obj": (b"v 0 0\nv 1 0\nv 0 1\nf 1 2 3\n", "vertices of 2 numbers each"),
+    "plane.obj": (b"v 0 0\nv 1 0\nv 0 1\nf 1 2 3\n", "line 1 says one, 'v 0 0': it takes"),
     "short.ply": (b"ply\nformat binary_little_endian 1.0\nelement vertex 99999999999\n"
                   b"property float x\nproperty float y\nproperty float z\nelement face 1\n"
                   b"property list uchar int vertex_indices\nend_header\n\0\0", "cannot be read"),
