@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,9 +123,8 @@ def check_bodies(bodies: Sequence[Body], folder: Path | None = None) -> None:
                 refuse_film(*_volume_and_area(body, folder))
             except ValueError as error:
                 raise ValueError(f"body '{body.name}' {error}") from None
-    names = [body.name for body in bodies]
-    for name in names:
-        if names.count(name) > 1:
+    for name, count in Counter(body.name for body in bodies).items():
+        if count > 1:
             raise ValueError(f"two bodies are called '{name}', but pieces are named after their "
                              "body; give each its own name")
     n_elements = sum(body_size(body, folder).elements for body in bodies)
@@ -189,7 +189,9 @@ def thin_bodies(bodies: Sequence[Body], folder: Path | None = None) -> list[str]
 
 def _volume_and_area(body: Body, folder: Path | None) -> tuple[float, float]:
     """Return the volume [m^3] and the area [m^2] of a body's surface."""
-    surface = surface_of(body, folder)[0]
+    surface, report = surface_of(body, folder)
+    if report is not None:
+        return report.volume, report.area
     return surface_volume(surface), surface_area(surface)
 
 
