@@ -44,6 +44,7 @@ from vfx.geometry.sources import (
 from vfx.geometry.thickness import (
     MOST_SPACING,
     PLATE_LAYERS,
+    UNEVEN_WALLS,
     mean_thickness,
     refuse_film,
     way_out,
@@ -170,16 +171,20 @@ def lowest_point(body: Body, folder: Path | None = None) -> float:
 
 
 def thin_bodies(bodies: Sequence[Body], folder: Path | None = None) -> list[str]:
-    """Return a sentence for each mesh that is probably too thin for its elements."""
+    """Return a sentence for each body that is probably too thin for its elements."""
     lines = []
     for body in bodies:
-        if not body.mesh or body.shape not in MOST_SPACING:
+        # A box of cubes takes as many as fit.
+        if body.shape not in MOST_SPACING or not (body.mesh or body.shape == "tet-shell"):
             continue
         volume, area = _volume_and_area(body, folder)
         thick, spacing = mean_thickness(volume, area), body_size(body, folder).spacing
         if body.shape == "tet-shell" and body.elements:
             spacing *= PLATE_LAYERS
-        if spacing > MOST_SPACING[body.shape] * thick:
+        most = MOST_SPACING[body.shape] * thick
+        if body.shape == "tet-shell" and body.mesh:
+            most *= UNEVEN_WALLS
+        if spacing > most:
             what = "cubes" if body.shape == "grid" else "layers of tetrahedra"
             fix = way_out(volume, area, "lower the spacing, ask for more elements")
             lines.append(f"body '{body.name}' is {thick:.3g} m thick on average, probably too thin "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -220,3 +221,13 @@ def test_thousands_of_bodies_and_controls_are_checked_in_seconds(shot_file: Path
     assert result.exit_code == 0, result.output
     assert time.process_time() - begun < 30.0
     assert len(result.output) < 20_000 and "and 1,981 more" in result.output
+
+
+def test_check_asks_for_the_denoiser_as_run_does(
+    shot_file: Path, vfx, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyoidn", None)
+    shot_file.write_text(SHOT.replace("samples = 1", "samples = 1\ndenoise = true"))
+    for command in ("check", "run"):
+        result = vfx(command, shot_file)
+        assert result.exit_code == 3 and "pip install" in result.output

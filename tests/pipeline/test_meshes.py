@@ -275,3 +275,14 @@ def test_a_region_surely_beside_a_mesh_is_refused(vfx, shot):
                     "center = [0.095, 0.595, 0.095]\n")
     result = vfx("check", shot)
     assert result.exit_code == 2 and "regions[1]: holds no element of any body" in result.output
+
+
+@pytest.mark.parametrize("body", [
+    "box = [0.1, 0.2, 0.01]\nspacing = 0.1", "box = [1.0, 1e-3, 1.0]\nelements = 300",
+    "mesh = 'asset:vase'\nheight = 0.3\nelements = 300"])
+def test_layers_too_wide_for_any_body_are_foretold(vfx, shot, body):
+    head, tail = SHOT.split('mesh = "thing.obj"')
+    shot.write_text(head + f'shape = "tet-shell"\n{body}\n' + tail[tail.index("center"):])
+    result = vfx("check", shot)
+    assert result.exit_code == 0 and "probably too thin for layers" in result.output
+    assert vfx("stage", "geometry", shot, "--device", "cpu").exit_code == 2
