@@ -15,6 +15,7 @@ from vfx.pipeline.frames import format_frames, frames_text
 from vfx.pipeline.manifest import State
 from vfx.pipeline.physics import (
     check_camera,
+    check_denoising,
     check_film,
     check_floor,
     check_folder,
@@ -32,6 +33,7 @@ from vfx.pipeline.shot import Shot
 from vfx.pipeline.stage_comp import FOLDER as COMP_FOLDER
 from vfx.pipeline.stage_comp import comp_states, handoff_files
 from vfx.pipeline.stages import STAGE, STAGES, Stage, following
+from vfx.pipeline.validate import MOST_TOLD
 from vfx.pipeline.work import Work
 from vfx.sim.plan import Plan
 
@@ -137,8 +139,7 @@ def check_report(work: Work) -> tuple[list[str], list[PipelineError]]:
     lines = [
         f"shot        {shot.name}: frames {shot.first_frame}-{shot.last_frame} at "
         f"{shot.fps:g} fps",
-        f"bodies      {', '.join(f'{body.name} ({body.material})' for body in shot.bodies)}: "
-        f"{shot.n_particles} particles",
+        f"bodies      {_bodies_text(shot)}: {shot.n_particles} particles",
         f"time        {shot.steps_per_frame} steps of {step:.6g} s a frame: "
         f"{frame_time * 1e3:.4g} ms a frame, {as_pace(frame_time * shot.fps)}",
         f"picture     {width} x {height}, {shot.film.samples} samples, "
@@ -161,7 +162,7 @@ def check_report(work: Work) -> tuple[list[str], list[PipelineError]]:
     for check in (lambda: check_floor(shot), lambda: check_film(shot, host_memory()),
                   work.environment, work.texture, work.images, work.densities,
                   lambda: check_uv(shot), lambda: check_camera(shot, work.camera()),
-                  lambda: check_folder(work.folder, to_come)):
+                  lambda: check_denoising(shot), lambda: check_folder(work.folder, to_come)):
         try:
             check()
         except PipelineError as error:
@@ -175,12 +176,18 @@ def refused_mesh_lines(error: PipelineError) -> list[str]:
     return [] if report is None else [f"mesh        {line}" for line in report.lines()]
 
 
+def _bodies_text(shot: Shot) -> str:
+    more = len(shot.bodies) - MOST_TOLD
+    names = [f"{body.name} ({body.material})" for body in shot.bodies[:MOST_TOLD]]
+    return ", ".join(names) + (f" and {more:,} more" if more > 0 else "")
+
+
 def _body_lines(shot: Shot, plan: Plan) -> list[str]:
     from vfx.geometry.build import mesh_reports
 
     reports = mesh_reports(shot.bodies)
     lines = []
-    for body in plan.bodies:
+    for body in plan.bodies[:MOST_TOLD]:
         lines.append(
             f"  {body.name:<10}lambda {body.length_scale:.4g} m, delta {body.horizon:.4g} m, "
             f"{as_count(body.n_bonds)} bonds that break at a stretch of {body.strain_limit:.3g}")

@@ -57,6 +57,7 @@ from vfx.pipeline.stage_comp import frames_with_earlier, is_handed_over, make_ha
 from vfx.pipeline.stage_render import with_near_frames
 from vfx.pipeline.stage_sim import unfit_history
 from vfx.pipeline.stages import STAGE, STAGES, Stage
+from vfx.pipeline.validate import MOST_TOLD
 from vfx.pipeline.work import Work
 
 if TYPE_CHECKING:
@@ -147,7 +148,8 @@ def shot_warnings(work: Work, stages: Iterable[str]) -> list[str]:
     if "render" in names:
         with suppress(PipelineError):      # said with what else is wrong
             lines += camera_warnings(work.shot, work.camera())
-    return lines
+    more = len(lines) - MOST_TOLD
+    return lines if more <= 0 else [*lines[:MOST_TOLD], f"and {more:,} more like these"]
 
 
 def prepare(request: Request, stages: Sequence[Stage], progress: Progress,

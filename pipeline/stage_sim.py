@@ -155,6 +155,7 @@ class _Run:
     def _start(self) -> int:
         """Build the simulation, restore a checkpoint, and return the frame to go to."""
         from vfx.geometry.handoff import Solid
+        from vfx.sim.extent import nothing_there
         from vfx.sim.simulate import Simulation
 
         shot = self._job.shot
@@ -165,6 +166,9 @@ class _Run:
                 shot.projectiles, shot.weakening, shot.bodies, colliders=shot.colliders,
                 regions=shot.regions, cracks=shot.cracks, images=self._job.work.densities())
             self._simulation.refuse_step()
+            for number in self._simulation.idle_regions:
+                self._job.progress.say(f"warning: sim: regions[{number}]: "
+                                       f"{nothing_there(shot.regions[number - 1])}")
             for number in self._simulation.idle_weakening:
                 self._job.progress.say(f"sim: weakening[{number}] meets no body and does nothing; "
                                        "see its origin, length and points")

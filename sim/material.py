@@ -15,6 +15,10 @@ from vfx.sim.settings import Material, Projectile
 
 #: Share of the estimated stable step that a shot may use.
 SAFETY = 0.9
+#: Radii from its centre within which a ball pushes (levine-2014 eq. 7).
+SHELL = 1.5
+#: Slices of a ball's shell over which its push is summed.
+_SLICES = 64
 
 
 def bond_stiffness(material: Material, delta: float) -> float:
@@ -96,3 +100,25 @@ def pushed_apart(
         shell = 4.0 / 3.0 * math.pi * (1.5**3 - 0.75**3) * projectile.radius**3
         apart = apart + np.minimum(shell, volume) / projectile.mass
     return apart
+
+
+def push(projectile: Projectile, distance: float) -> float:
+    """Return the force density [N/m^3] of a ball at a distance from its centre (eq. 7)."""
+    inner = distance - 0.75 * projectile.radius
+    outer = distance - SHELL * projectile.radius
+    if inner <= 0.0 or outer >= 0.0:
+        return 0.0
+    return projectile.stiffness * math.cbrt(16.0 * inner * outer**2) ** 2
+
+
+def thrown_speed(density: float, projectile: Projectile, distance: float) -> float:
+    """Return the speed [m/s] at which a ball throws off what begins so far from its centre.
+
+    All the work of its push from there outward goes into it, as nothing has had time to give way.
+    """
+    start = max(distance, 0.75 * projectile.radius)
+    width = (SHELL * projectile.radius - start) / _SLICES
+    if width <= 0.0:
+        return 0.0
+    work = width * sum(push(projectile, start + (k + 0.5) * width) for k in range(_SLICES))
+    return math.sqrt(2.0 * work / density)

@@ -19,7 +19,13 @@ import numpy.typing as npt
 from vfx.geometry.blue_noise import DENSITY
 from vfx.geometry.bodies import Body
 from vfx.geometry.filling import PLACES
-from vfx.geometry.sources import BodySize, body_size, mean_neighbors, surface_of
+from vfx.geometry.sources import (
+    BodySize,
+    body_size,
+    mean_neighbors,
+    surface_of,
+    unplaced,
+)
 from vfx.sim.material import (
     SAFETY,
     bond_stiffness,
@@ -69,15 +75,20 @@ class BodyPlan:
         """Bonds of the whole body: exact for a box of cubes, else about."""
         if self.body.is_block:
             return count_bonds(self.body.cells, self.offsets)
-        if self.body.shape == "grid":
-            mean = mean_neighbors(self.body, np.array(self.offsets), len(self.offsets))
-        else:
-            reach = self.horizon / self.length_scale
-            # A ball around an element holds the element, too.
-            mean = mean_neighbors(
-                self.body, reach * ball_places(PLACES), _ball_volume(reach)) - 1.0
+        mean = _mean_neighbors(unplaced(self.body), self.offsets, self.horizon / self.length_scale)
         return min(max(0, round(0.5 * self.n_particles * mean)),
                    self.n_particles * (self.n_particles - 1) // 2)
+
+
+@functools.cache
+def _mean_neighbors(
+    body: Body, offsets: tuple[tuple[int, int, int], ...], reach: float
+) -> float:
+    """Return about how many others are bonded to an element of a body that is no box of cubes."""
+    if body.shape == "grid":
+        return mean_neighbors(body, np.array(offsets), len(offsets))
+    # A ball around an element holds the element, too.
+    return mean_neighbors(body, reach * ball_places(PLACES), _ball_volume(reach)) - 1.0
 
 
 @dataclass(frozen=True)

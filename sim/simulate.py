@@ -112,6 +112,8 @@ class Simulation:
         self.balls = Projectiles(device, projectiles, float(solid.volume.max(initial=0.0)))
         self._colliders = Colliders(device, colliders, solid, self.layout)
         self._held = HeldParticles(device, regions, solid, self.layout)
+        #: Which of the regions hold no element, counted from 1.
+        self.idle_regions = self._held.idle
         self._total = device.xp.zeros((self.layout.n_clusters, 4, LANES), np.float32)
         self._source_start = device.from_host(self.layout.source_start)
         self._source = device.from_host(self.layout.source)

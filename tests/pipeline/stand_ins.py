@@ -97,6 +97,7 @@ class Simulation:
     def __init__(self, device, solid, materials, solver, floor, projectiles, weakening, bodies,
                  **controls):
         self.idle_weakening = []
+        self.idle_regions = []
         self._rate = 3.7 - 1e-3 * solver.gravity[1]
         self._x = 0.3 + 0.1 * np.sin(solid.position[:, 0])
         self.step = 0

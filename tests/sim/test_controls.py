@@ -11,7 +11,7 @@ from tests.sim.blocks import GLASS, SPACING
 from vfx.device import Device, open_device
 from vfx.geometry.bodies import Body
 from vfx.geometry.grid import build_solid
-from vfx.sim.extent import is_empty
+from vfx.sim.extent import Held, find_held
 from vfx.sim.region import members
 from vfx.sim.settings import Collider, Crack, Floor, Projectile, Region, Solver, Weakening
 from vfx.sim.simulate import Simulation
@@ -250,9 +250,10 @@ def test_region_scales_the_strain_limit_of_its_body_alone(device: Device) -> Non
     assert factor == pytest.approx([1, 1, 1, 1, 1, 1, 9, 9], rel=1e-6)
 
 
-def test_region_without_elements_is_refused(device: Device) -> None:
-    with pytest.raises(ValueError, match=r"regions\[1\]: holds no element of body 'block'"):
-        setup(device, (2, 2, 2), regions=(Region(body="block", center=(1, 1, 1), fixed=True),))
+def test_regions_without_elements_are_named_and_do_nothing(device: Device) -> None:
+    beside = Region(body="block", center=(1, 1, 1), fixed=True)
+    around = Region(body="block", size=(1, 1, 1), fixed=True)
+    assert setup(device, (2, 2, 2), regions=(beside, around)).idle_regions == [1]
 
 
 def test_empty_regions_are_known_before_anything_is_built() -> None:
@@ -267,11 +268,14 @@ def test_empty_regions_are_known_before_anything_is_built() -> None:
                         radius=float(rng.uniform(1e-4, 1e-3)),
                         rotation=tuple(rng.normal(size=3) * 90),
                         size=tuple(rng.uniform(1e-4, 2e-3, 3)))
-        found.append(is_empty(region, [body]))
+        held, = find_held([region], [body])
+        found.append(held is Held.NONE)
         assert found[-1] == (not members(region, solid).any())
     assert 5 < sum(found) < 195
-    assert is_empty(Region(center=(1e30, -1e30, 0.0), fixed=True), [body])
-    assert not is_empty(Region(size=(1e30, 1e30, 1e30), fixed=True), [body])
+    assert find_held([Region(center=(1e30, -1e30, 0.0), fixed=True),
+                      Region(size=(1e30, 1e30, 1e30), fixed=True),
+                      Region(size=(1e30, 1e30, 1e30), fixed=True, body="a")], [body]) == [
+        Held.NONE, Held.SOME, Held.NONE]
 
 
 # ------------------------------------------------------------------ damping
