@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from vfx.device.memory import USD_ADDRESSES, require_addresses
 from vfx.geometry.handoff import Array
 from vfx.geometry.mesh_files import MeshError, RawMesh, join_meshes, placed, unreadable
 from vfx.geometry.polygons import polygon_corners
@@ -20,6 +21,7 @@ from vfx.geometry.polygons import polygon_corners
 
 def read_usd(path: Path) -> RawMesh:
     """Return the meshes of a USD file as one, with its unit and upright axis."""
+    require_addresses(USD_ADDRESSES, "USD")
     try:
         from pxr import Sdf, Usd, UsdGeom
     except ImportError:

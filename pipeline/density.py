@@ -49,7 +49,7 @@ def _read_png(path: Path) -> npt.NDArray[Any]:
                     raise ValueError(f"{path}: is transparent in places; flatten it on white")
                 return _grey(*np.moveaxis(pixels[..., :3], 2, 0))
             return np.asarray(image.convert("L"), np.float64) / 255.0
-    except ValueError:
+    except (ValueError, MemoryError):
         raise
     except Exception as error:  # the library raises many kinds, SyntaxError among them
         reason = " ".join(str(error).split()) or type(error).__name__

@@ -42,7 +42,7 @@ def render_frames(job: Job) -> None:
         try:
             published = _render(job, solid, faces, frame, frames.index(frame) * share, share)
             job.record(frame, published)
-        except PipelineError:
+        except (PipelineError, MemoryError):
             raise
         except Exception as error:
             failures[frame] = f"{type(error).__name__}: {error}"
@@ -58,6 +58,8 @@ def read_config_hash(path: Path) -> str:
 
     try:
         _, header = read_exr(path)
+    except MemoryError:
+        raise
     except Exception as error:
         raise DamagedFile(f"{path}: damaged: {error}") from None
     return str(header.get(CONFIG_HASH, ""))

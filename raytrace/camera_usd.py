@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from vfx.device.memory import USD_ADDRESSES, require_addresses
 from vfx.geometry.bodies import Vector
 from vfx.raytrace.camera_path import CameraPath
 from vfx.raytrace.settings import Camera
@@ -22,6 +23,7 @@ def usd_camera_path(camera: Camera, file: Path) -> CameraPath:
 
     The shutter stays that of ``camera``.
     """
+    require_addresses(USD_ADDRESSES, "USD")
     try:
         from pxr import Usd, UsdGeom
     except ImportError:

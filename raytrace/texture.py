@@ -53,7 +53,7 @@ def _read_picture(path: Path) -> Array:
         with Image.open(path, formats=("PNG", "JPEG")) as image:
             _check_size(path, image.width, image.height)
             coded = np.asarray(image.convert("RGB"), np.float32) / np.float32(255.0)
-    except ValueError:
+    except (ValueError, MemoryError):
         raise
     except Exception as error:  # the library raises many kinds, SyntaxError among them
         reason = " ".join(str(error).split()) or type(error).__name__
