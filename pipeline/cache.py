@@ -17,6 +17,7 @@ import re
 import secrets
 import shutil
 import socket
+import stat
 import time
 import zipfile
 import zlib
@@ -40,6 +41,7 @@ _TEMPORARY = re.compile(re.escape(_PREFIX) + r"([A-Za-z0-9_]+)-(\d+)-[0-9a-f]{8}
 _FRESH_SECONDS = 24 * 3600.0
 _CHUNK = 1 << 20
 _POLL_SECONDS = 0.2
+_NO_FILE = "is a pipe, a socket or a device where a file belongs; remove it"
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,7 @@ def publish(path: Path, write: Callable[[Path], None]) -> Published:
     temporary = path.with_name(f"{_PREFIX}{_host()}-{os.getpid()}-{secrets.token_hex(4)}-"
                                f"{path.name}")
     with storage_errors(path):
+        _refuse_special(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             write(temporary)
@@ -115,7 +118,9 @@ def is_whole(path: Path) -> bool:
 
 
 def file_hash(path: Path) -> str:
-    """Return the hash of a file's bytes, reading it whole."""
+    """Return the hash of a file's bytes, reading it whole; raise OSError if it is no file."""
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise OSError(errno.EINVAL, "no regular file")
     digest = hashlib.blake2b(digest_size=20)
     with open(path, "rb", buffering=0) as file:
         while chunk := file.read(_CHUNK):
@@ -131,6 +136,50 @@ def is_intact(path: Path, published: Published) -> bool:
         return False
 
 
+def open_own(path: Path, flags: int) -> int:
+    """Open a file of ours to write into, making it if it is not there; return its descriptor.
+
+    A link is not followed: in a folder from somebody else it may lead to any file of the user.
+    Nor is anything but a regular file opened, which might block.
+    """
+    try:
+        handle = os.open(path, flags | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK,
+                         0o666)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise StorageError(f"{path}: is a link to another file, which is not written into; "
+                               "remove it") from None
+        raise
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise StorageError(f"{path}: {_NO_FILE}")
+    return handle
+
+
+def refuse_special_files(folder: Path) -> None:
+    """Raise StorageError if pipes, sockets or devices lie in the folders of a work folder.
+
+    They would be opened as results, and who reads a pipe waits for ever.
+    """
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for inner in [folder, *(Path(entry) for entry in entries if entry.is_dir())]:
+            with contextlib.suppress(OSError), os.scandir(inner) as files:
+                for file in files:
+                    if not file.is_dir(follow_symlinks=False) and not (
+                            file.is_file(follow_symlinks=False)):
+                        _refuse_special(Path(file))
+
+
+def _refuse_special(path: Path) -> None:
+    """Raise StorageError if something is there that is no file, no folder and no link to one."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise StorageError(f"{path}: {_NO_FILE}")
+
+
 @contextlib.contextmanager
 def locked(path: Path, busy: str | None = None,
            poll: Callable[[], None] | None = None) -> Iterator[None]:
@@ -142,7 +191,7 @@ def locked(path: Path, busy: str | None = None,
     """
     with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        handle = open_own(path, os.O_RDWR)
     try:
         while True:
             try:

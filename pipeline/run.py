@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vfx.pipeline.cache import remove_leftovers
+from vfx.pipeline.cache import refuse_special_files, remove_leftovers
 from vfx.pipeline.checkpoint import damaged_checkpoints
 from vfx.pipeline.devices import open_device
 from vfx.pipeline.errors import (
@@ -27,6 +27,7 @@ from vfx.pipeline.errors import (
     PipelineError,
     ShotError,
     Stopped,
+    lacks_memory,
 )
 from vfx.pipeline.frames import format_frames, frames_text, select_frames
 from vfx.pipeline.job import Job, default_work_folder
@@ -95,6 +96,7 @@ def open_work(request: Request) -> Work:
     shot = load_shot(request.shot)
     folder = default_work_folder(shot.name) if request.work is None else request.work
     check_reachable(folder)
+    refuse_special_files(folder)
     return Work(shot, folder)
 
 
@@ -198,10 +200,10 @@ def run_job(job: Job) -> None:
             job.stage.run(job)
         except PipelineError:
             raise
-        except MemoryError:
-            raise MissingInput(f"{name}: out of memory ({as_size(host_memory())} available); "
-                               f"on a larger machine, run:\n  {_again(job)}") from None
         except Exception as error:
+            if lacks_memory(error):
+                raise MissingInput(f"{name}: out of memory ({as_size(host_memory())} available); "
+                                   f"on a larger machine, run:\n  {_again(job)}") from None
             raise FrameFailed(f"{name}: {type(error).__name__}: {error}\n"
                               f"run again with:\n  {_again(job)}") from error
     job.progress.say(f"{name}: {_frames_text(job, job.frames)} done, in "
