@@ -77,10 +77,8 @@ def read_raw_mesh(path: Path) -> RawMesh:
             raw = read_usd(path)
         else:
             raw = _read_bytes(path.read_bytes(), suffix)
-    except (MeshError, OSError):
+    except (MeshError, OSError, MemoryError):
         raise
-    except MemoryError:
-        raise MeshError("does not fit into the memory; reduce the mesh") from None
     except Exception as error:
         # Whatever a damaged file makes a reader raise is a damaged file.
         raise MeshError(unreadable(suffix)) from error

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from vfx.device.memory import USD_ADDRESSES, require_addresses
 from vfx.geometry.handoff import Array
 from vfx.geometry.mesh_files import MeshError, RawMesh, join_meshes, placed
 from vfx.geometry.polygons import polygon_corners
@@ -25,6 +26,7 @@ _LONGEST_WARNING = 100
 
 def read_usd(path: Path) -> RawMesh:
     """Return the meshes of a USD file as one, with its unit and upright axis."""
+    require_addresses(USD_ADDRESSES, "USD")
     try:
         from pxr import UsdUtils
     except ImportError:

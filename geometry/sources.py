@@ -303,6 +303,8 @@ def _raw_mesh(mesh: str, path: str) -> RawMesh:
 
 @functools.cache
 def _file_hash(path: str, stamp: tuple[int, ...]) -> str:
+    if not os.path.isfile(path):
+        raise OSError(f"{path}: is no regular file")      # to read a pipe is to wait for ever
     digest = hashlib.blake2b(digest_size=20)
     with open(path, "rb") as file:
         while block := file.read(1 << 20):

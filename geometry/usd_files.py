@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from vfx.device.memory import USD_ADDRESSES, require_addresses
 from vfx.geometry.mesh_files import unreadable
 
 
@@ -24,6 +25,7 @@ def open_usd(path: Path) -> Any:
     except ImportError:
         raise ModuleNotFoundError("needs the package usd-core to be read, which is not installed: "
                                   "pip install 'vfx-fracture[usd]'") from None
+    require_addresses(USD_ADDRESSES, "USD")
     whole = str(path.resolve())
     layer = _open_layer(whole)
     waiting, known = [layer], {layer.identifier}

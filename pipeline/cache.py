@@ -18,6 +18,7 @@ import re
 import secrets
 import shutil
 import socket
+import stat
 import struct
 import time
 import zipfile
@@ -45,6 +46,7 @@ _TEMPORARY = re.compile(re.escape(_PREFIX) + r"([A-Za-z0-9_]+)-(\d+)-[0-9a-f]{8}
 _FRESH_SECONDS = 24 * 3600.0
 _CHUNK = 1 << 20
 _POLL_SECONDS = 0.2
+_NO_FILE = "is a pipe, a socket or a device where a file belongs; remove it"
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,7 @@ def publish(path: Path, write: Callable[[Path], None]) -> Published:
     temporary = path.with_name(f"{_PREFIX}{_host()}-{os.getpid()}-{secrets.token_hex(4)}-"
                                f"{path.name}")
     with storage_errors(path):
+        _refuse_special(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             write(temporary)
@@ -156,7 +159,7 @@ def is_whole(path: Path) -> bool:
 
 
 def file_hash(path: Path) -> str:
-    """Return the hash of a file's bytes, reading it whole."""
+    """Return the hash of a file's bytes, reading it whole; raise OSError if it is no file."""
     digest = hashlib.blake2b(digest_size=20)
     with open_regular(path) as file:
         while chunk := file.read(_CHUNK):
@@ -190,6 +193,34 @@ def is_intact(path: Path, published: Published) -> bool:
         return path.stat().st_size == published.size and file_hash(path) == published.hash
     except OSError:
         return False
+
+
+def open_own(path: Path, flags: int) -> int:
+    """Open a file of ours to write into, making it if it is not there; return its descriptor.
+
+    A link is not followed: in a folder from somebody else it may lead to any file of the user.
+    Nor is anything but a regular file opened, which might block.
+    """
+    try:
+        handle = os.open(path, flags | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK,
+                         0o666)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise StorageError(f"{path}: is a link to another file, which is not written into; "
+                               "remove it") from None
+        raise
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise StorageError(f"{path}: {_NO_FILE}")
+    return handle
+
+
+def _refuse_special(path: Path) -> None:
+    """Raise StorageError if something is there that is no file, no folder and no link to one."""
+    with contextlib.suppress(OSError):
+        mode = os.stat(path).st_mode
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            raise StorageError(f"{path}: {_NO_FILE}")
 
 
 @contextlib.contextmanager
@@ -226,7 +257,7 @@ def in_use(path: Path) -> Iterator[None]:
 def _lock_file(path: Path) -> Iterator[int]:
     with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        handle = open_own(path, os.O_RDWR)
     try:
         yield handle
     finally:

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from vfx.device.memory import USD_ADDRESSES, require_addresses
 from vfx.geometry.handoff import Array
 from vfx.pipeline.cache import publish
 from vfx.pipeline.errors import MissingInput
@@ -48,6 +49,7 @@ class UsdOptions:
 def require_usd() -> Any:
     """Return the USD library, or raise how to get it."""
     try:
+        require_addresses(USD_ADDRESSES, "USD")
         import pxr
     except ImportError:
         raise MissingInput("the USD library is not installed; 'pip install usd-core' brings it") \

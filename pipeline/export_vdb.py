@@ -245,7 +245,8 @@ def _write(density: Array, velocity: Array, origin: Array, voxel: float, path: P
         arrays = Path(folder) / "grids.npz"
         np.savez(arrays, density=density, vel=velocity, origin=origin, voxel=np.array(voxel))
         done = subprocess.run([python, str(_WRITER), str(arrays), str(path)],
-                              capture_output=True, text=True, check=False,
+                              capture_output=True, encoding="utf-8",
+                              errors="backslashreplace", check=False,
                               env=_plain_environment())
     if done.returncode != 0:
         reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]

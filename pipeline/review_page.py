@@ -82,7 +82,7 @@ def write_page(work: Work, frames: Sequence[int], report: Callable[[float], None
         "file": shot.path.read_text(encoding="utf-8", errors="replace"),
     }
     # Nothing in the data may end the script it stands in.
-    text = json.dumps(data).replace("</", "<\\/").replace("<!--", "<\\u0021--")
+    text = json.dumps(data).replace("<", "\\u003c")
     page = _TEMPLATE.read_text(encoding="utf-8")
     page = page.replace("@TITLE@", html.escape(shot.name)).replace("@DATA@", text)
     path = work.folder / FOLDER / f"{shot.name}.html"

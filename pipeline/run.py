@@ -27,6 +27,7 @@ from vfx.pipeline.errors import (
     PipelineError,
     ShotError,
     Stopped,
+    lacks_memory,
 )
 from vfx.pipeline.frames import format_frames, frames_text, select_frames
 from vfx.pipeline.job import Job, default_work_folder
@@ -204,10 +205,10 @@ def run_job(job: Job) -> None:
             job.stage.run(job)
         except PipelineError:
             raise
-        except MemoryError:
-            raise MissingInput(f"{name}: out of memory ({as_size(host_memory())} available); "
-                               f"on a larger machine, run:\n  {_again(job)}") from None
         except Exception as error:
+            if lacks_memory(error):
+                raise MissingInput(f"{name}: out of memory ({as_size(host_memory())} available); "
+                                   f"on a larger machine, run:\n  {_again(job)}") from None
             raise FrameFailed(f"{name}: {type(error).__name__}: {error}\n"
                               f"run again with:\n  {_again(job)}") from error
     job.progress.say(f"{name}: {_frames_text(job, job.frames)} done, in "

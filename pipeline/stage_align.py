@@ -49,7 +49,7 @@ def align_fragments(job: Job) -> None:
     for frame in job.each_frame(frames):
         try:
             job.publish(frame, aligner.align(frame).to_arrays())
-        except PipelineError:
+        except (PipelineError, MemoryError):
             raise
         except Exception as error:
             failures[frame] = f"{type(error).__name__}: {error}"

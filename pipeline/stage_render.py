@@ -47,7 +47,7 @@ def render_frames(job: Job) -> None:
         try:
             published = _render(job, solid, faces, frame, frames.index(frame) * share, share)
             job.record(frame, published)
-        except PipelineError:
+        except (PipelineError, MemoryError):
             raise
         except Exception as error:
             failures[frame] = f"{type(error).__name__}: {error}"

@@ -83,6 +83,8 @@ def read_exr(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
             # The arrays are their own: they outlive the file.
             channels = {name: channel.pixels for name, channel in file.channels().items()}
             header = dict(file.header())
+    except MemoryError:
+        raise
     except Exception as error:  # the library raises many kinds, RuntimeError above all
         raise _unreadable(path, error) from None
     return channels, header

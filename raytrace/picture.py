@@ -52,6 +52,8 @@ def read_picture(path: Path, formats: tuple[str, ...]) -> Array:
             size = image.size
             if 0 < size[0] * size[1] <= MAX_PIXELS:
                 return _stored(image)
+    except MemoryError:
+        raise
     except Exception as error:  # the library raises many kinds, SyntaxError among them
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(f"{path}: cannot be read whole, it is truncated, damaged or no "
