@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,11 +58,18 @@ def write_shot(folder: Path) -> None:
 
 def write_sky(path: Path) -> None:
     """Write an environment so small that lighting costs nothing."""
+    path.write_bytes(_sky())
+
+
+@functools.cache
+def _sky() -> bytes:
     import OpenEXR
 
     pixels = np.linspace(0.1, 1.0, 4 * 8 * 3, dtype=np.float32).reshape(4, 8, 3)
+    data = io.BytesIO()
     OpenEXR.File({"compression": OpenEXR.NO_COMPRESSION, "type": OpenEXR.scanlineimage},
-                 {"RGB": pixels}).write(str(path))
+                 {"RGB": pixels}).write(data)
+    return data.getvalue()
 
 
 def make_reference(ground: Path) -> Reference:

@@ -63,8 +63,8 @@ def judge(outcome: Outcome, allowed: Collection[int] = ENDS) -> Iterator[Fault]:
         yield Fault("unreadable", f"ended with {outcome.code} without a word")
     if len(outcome.output) > _LONGEST:
         yield Fault("unreadable", f"said {len(outcome.output)} characters")
-    if match := _CONTROL.search(outcome.output):
-        yield Fault("unreadable", f"printed the control character {match[0]!r}")
+    if strange := set(_CONTROL.findall(outcome.output)) - set("".join(outcome.words)):
+        yield Fault("unreadable", f"printed control characters, {sorted(strange)}")
     for path in outcome.outside:
         yield Fault("outside", f"changed {path}")
 
@@ -85,8 +85,11 @@ def files_below(folder: Path) -> list[Path]:
 
 
 def file_sum(path: Path) -> str:
-    """Return the SHA-256 of a regular file, and a word for anything else."""
-    status = os.lstat(path)
+    """Return the SHA-256 of a file, also behind a link, and a word for anything else."""
+    try:
+        status = path.stat()
+    except OSError:
+        status = os.lstat(path)
     if not stat.S_ISREG(status.st_mode):
         return f"no regular file ({stat.filemode(status.st_mode)})"
     return hashlib.sha256(path.read_bytes()).hexdigest()
