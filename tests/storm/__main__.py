@@ -7,7 +7,6 @@ import importlib
 import multiprocessing
 import os
 import resource
-import shutil
 import sys
 import tempfile
 import time
@@ -17,15 +16,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")      # whose threads would not survive a fork
-
+from . import KINDS
 from .case import Case, CaseOver
 from .child import preload
 from .verdict import FAULTS, Fault
 
-#: Kinds of storm, and how many cases ``make storm`` runs of each.
-KINDS = {"shots": 10_000, "kills": 1_000, "damage": 1_000, "meshes": 600, "images": 400,
-         "folders": 400, "resources": 200, "concurrency": 100}
+#: A small share of a storm has at least so many cases.
+_LEAST = 4
 
 
 def main() -> int:
@@ -33,52 +30,53 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.storm", description=__doc__)
     parser.add_argument("kind", choices=[*KINDS, "all"])
     parser.add_argument("--count", type=int, help="cases; by default what 'make storm' runs")
+    parser.add_argument("--share", type=float, default=1.0, help="of that number of cases")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", type=int, metavar="CASE", help="run this one case, and show it")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--keep", type=Path, default=Path("build/storm"), metavar="DIR",
                         help="where the folders of failed cases go (build/storm)")
     options = parser.parse_args()
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"        # its threads would not survive a fork
     preload()
     kinds = list(KINDS) if options.kind == "all" else [options.kind]
-    return max([run(kind, options) for kind in kinds])
+    with tempfile.TemporaryDirectory(prefix="storm-", ignore_cleanup_errors=True) as name:
+        ground = Path(os.path.realpath(name))
+        return max([run(kind, options, ground) for kind in kinds])
 
 
-def run(kind: str, options: argparse.Namespace) -> int:
+def run(kind: str, options: argparse.Namespace, ground: Path) -> int:
     """Run one kind of storm and print its summary; return 1 if anything failed."""
     module = importlib.import_module(f"{__package__}.{kind}")
-    count = options.count or KINDS[kind]
+    count = options.count or max(_LEAST, round(options.share * KINDS[kind]))
     per_case = getattr(module, "PER_CASE", 1)
     numbers = [options.only] if options.only is not None else range(-(-count // per_case))
     begun, cpu, total, n_failed = time.monotonic(), _cpu_seconds(), Counter[str](), 0
-    with tempfile.TemporaryDirectory(prefix=f"storm-{kind}-", ignore_cleanup_errors=True) as name:
-        ground = Path(os.path.realpath(name))
-        given = module.prepare(ground)
-        tasks = [(module, given, kind, options.seed, number, ground, options.keep)
-                 for number in numbers]
-        with multiprocessing.get_context("fork").Pool(
-                min(options.jobs, len(tasks)), _adopt, (tasks,)) as pool:
-            for number, faults, tally, story, command in pool.imap_unordered(
-                    _play, range(len(tasks))):
-                total.update(tally)
-                total.update(fault.kind for fault in faults)
-                n_failed += bool(faults)
-                for fault in faults[:5]:
-                    print(f"  {fault.kind}: {fault.sentence}\n    {command}".encode(
-                        errors="backslashreplace").decode(), flush=True)
-                if options.only is not None:
-                    print("\n".join(story).encode(errors="backslashreplace").decode())
-            pool.close()
-            pool.join()
-        tear_down = getattr(module, "tear_down", None)
-        if tear_down is not None:
-            tear_down(given)
+    given = module.prepare(ground)
+    tasks = [(module, given, kind, options.seed, number, ground / kind / str(number), options.keep)
+             for number in numbers]
+    with multiprocessing.get_context("fork").Pool(
+            min(options.jobs, len(tasks)), _adopt, (tasks,)) as pool:
+        for faults, tally, story, command in pool.imap_unordered(_play, range(len(tasks))):
+            total.update(tally)
+            total.update(fault.kind for fault in faults)
+            n_failed += bool(faults)
+            for fault in faults[:5]:
+                _print(f"  {fault.kind}: {fault.sentence}\n    {command}")
+            if options.only is not None:
+                _print("\n".join(story))
+        pool.close()
+        pool.join()
     words = ", ".join(f"{total.pop(fault, 0):,} {fault}" for fault in FAULTS)
     rest = ", ".join(f"{n:,} {word}" for word, n in sorted(total.items()))
-    print(f"storm {kind}: {len(tasks):,} cases, seed {options.seed}: {words}"
-          f"{f' ({rest})' if rest else ''} in {time.monotonic() - begun:.0f} s, "
-          f"{_cpu_seconds() - cpu:.0f} s of CPU", flush=True)
+    _print(f"storm {kind}: {len(tasks):,} cases, seed {options.seed}: {words}"
+           f"{f' ({rest})' if rest else ''} in {time.monotonic() - begun:.0f} s, "
+           f"{_cpu_seconds() - cpu:.0f} s of CPU")
     return int(n_failed > 0)
+
+
+def _print(text: str) -> None:
+    print(text.encode(errors="backslashreplace").decode(), flush=True)
 
 
 def _cpu_seconds() -> float:
@@ -93,11 +91,9 @@ def _adopt(tasks: list[Any]) -> None:
     _tasks[:] = tasks
 
 
-def _play(place: int) -> tuple[int, list[Fault], Counter[str], list[str], str]:
+def _play(place: int) -> tuple[list[Fault], Counter[str], list[str], str]:
     """Run one case in a worker, which itself runs none of the program."""
-    module, given, kind, seed, number, ground, keep = _tasks[place]
-    root = ground / str(number)
-    shutil.rmtree(root, ignore_errors=True)
+    module, given, kind, seed, number, root, keep = _tasks[place]
     case = Case(kind, seed, number, root)
     try:
         module.play(case, given)
@@ -106,7 +102,7 @@ def _play(place: int) -> tuple[int, list[Fault], Counter[str], list[str], str]:
     except Exception:
         case.blame("tracebacks", f"the storm itself failed: {traceback.format_exc()}")
     case.close(keep.resolve())
-    return number, case.faults, case.tally, case.story, case.command
+    return case.faults, case.tally, case.story, case.command
 
 
 if __name__ == "__main__":

@@ -53,8 +53,8 @@ def preload() -> None:
     for module in pkgutil.walk_packages(vfx.__path__, "vfx.", onerror=lambda name: None):
         if not module.name.startswith(skipped):
             importlib.import_module(module.name)
-    for name in ("trimesh", "trimesh.exchange.load", "manifold3d", "PIL.Image", "PIL.PngImagePlugin",
-                 "PIL.JpegImagePlugin", "OpenEXR", "scipy.spatial", "scipy.interpolate",
+    for name in ("trimesh", "trimesh.exchange.load", "manifold3d", "PIL.Image",
+                 "PIL.PngImagePlugin", "PIL.JpegImagePlugin", "OpenEXR", "scipy.spatial", "scipy.interpolate",
                  "scipy.sparse.csgraph", "imageio_ffmpeg", "pxr.Usd", "pxr.UsdGeom"):
         try:
             importlib.import_module(name)
@@ -73,6 +73,7 @@ class Kill:
 
     mode: str
     at: float
+    signal: int = signal.SIGKILL         # at an event, also one that asks
 
 
 @dataclass(frozen=True)
@@ -205,8 +206,8 @@ def _live(words: Sequence[str], folder: Path, writable: Sequence[Path],
     nothing = os.open("/dev/null", os.O_RDONLY)
     for source, target in ((nothing, 0), (output, 1), (output, 2)):
         os.dup2(source, target)
-    sys.stdout = open(1, "w", encoding="utf-8", errors="strict", closefd=False)
-    sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)
+    sys.stdout = os.fdopen(1, "w", encoding="utf-8", errors="strict", closefd=False)
+    sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)
     os.chdir(folder)
     os.environ.update(environment)
     sys.dont_write_bytecode = True
@@ -221,8 +222,7 @@ def _live(words: Sequence[str], folder: Path, writable: Sequence[Path],
     if gate is not None:
         os.close(gate[1])
         os.read(gate[0], 1)
-    watch = _Watch([os.path.realpath(path) for path in writable], notes,
-                   int(kill.at) if kill is not None and kill.mode == "event" else 0)
+    watch = _Watch([os.path.realpath(path) for path in writable], notes, kill)
     sys.addaudithook(watch)
     code = _call(words, command)
     watch.close()
@@ -253,10 +253,10 @@ def _call(words: Sequence[str], command: Callable[[], Any] | None) -> int:
 class _Watch:
     """An audit hook: notes what is changed outside, counts changes, kills at one of them."""
 
-    def __init__(self, roots: list[str], notes: int, kill_at: int) -> None:
+    def __init__(self, roots: list[str], notes: int, kill: Kill | None) -> None:
         self._roots = tuple(roots)
         self._notes = notes
-        self._kill_at = kill_at
+        self._kill = kill if kill is not None and kill.mode == "event" else None
         self._count = 0
         self._is_open = True
 
@@ -288,8 +288,8 @@ class _Watch:
         if not any(real == root or real.startswith(root + "/") for root in self._roots):
             os.write(self._notes, b"outside " + repr(real).encode() + b"\n")
         self._count += 1
-        if self._count == self._kill_at:
-            os.kill(os.getpid(), signal.SIGKILL)
+        if self._kill is not None and self._count == int(self._kill.at):
+            os.kill(os.getpid(), self._kill.signal)
 
 
 def _wait_for_tracer(pid: int, tracer: subprocess.Popen[bytes]) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 
 from .case import QUICK, Case
-from .mutate import SPOILERS
+from .mutate import SPOILERS, change_json, change_npz
 from .plate import LAST, SHOT, Reference, make_reference, write_shot
 from .verdict import files_below
 
@@ -82,6 +82,8 @@ def _damage(random: Random, path: Path, paths: list[Path], other: Path) -> str:
     way = random.randrange(24)
     if way < 13:
         spoiler = random.choice(SPOILERS)
+        if path.suffix in _SURGERY and random.random() < 0.3:
+            spoiler = _SURGERY[path.suffix]
         data = path.read_bytes()
         status = path.stat()
         path.write_bytes(spoiler(random, data) if data else random.randbytes(20))
@@ -169,5 +171,7 @@ def _mode(random: Random, path: Path, paths: list[Path]) -> str:
     return "its rights taken"
 
 
+#: Damage that leaves a file of its kind, with other things in it.
+_SURGERY = {".json": change_json, ".npz": change_npz}
 _WAYS: tuple[Damage, ...] = (_neighbour, _swap, _other_shot, _remove, _remove_folder, _folder,
                              _dead_link, _link, _pipe, _time, _mode)

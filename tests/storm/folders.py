@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 from .case import QUICK, Case
 from .plate import LAST, Reference, make_reference, write_shot
@@ -16,11 +17,16 @@ from .verdict import differences
 
 _NAMES = (
     "a b", " lead", "trail ", "it's", 'say "so"', "new\nline", "tab\there", "back\\slash", "$HOME",
-    "$(id)", "`id`", "a;b", "a&b", "a|b", "*", "?", "[a]", "{a,b}", "~", "#", "%s", "%04d", "%", "!",
-    "-dash", "--work", "...", ".hidden", "ü", "e\u0301", "\u00e9", "日本", "😀", "\u202egnp",
+    "$(id)", "`id`", "a;b", "a&b", "a|b", "*", "?", "[a]", "{a,b}", "~", "#", "%s", "%04d", "%",
+    "!", "-dash", "--work", "...", ".hidden", "ü", "e\u0301", "\u00e9", "日本", "😀", "\u202egnp",
     "\udcff", "caf\udce9", "\x01", "\x1b[31m", "\r", "x" * 200, "x" * 255, "ü" * 127, "é\u200b",
-    "a/b/c", "d/" * 40 + "e", "work", "render", "con", "a:b", "a,b", "a=b", "1001-1003", "plate.toml",
+    "a/b/c", "d/" * 40 + "e", "work", "render", "con", "a:b", "a,b", "a=b", "1001-1003",
+    "plate.toml",
 )
+#: Work folders that are none, or nobody's.
+_PLACES = (
+    "/proc/self/x", "/proc/1/x", "/dev/null", "/dev/null/x", "/dev/fd/9", "sky.exr", "plate.toml",
+    "plate.toml/x", ".", "no/such/folder", "loop", "dead", "x" * 300, "y/" * 3000, "", " ")
 
 
 def prepare(ground: Path) -> Reference:
@@ -45,6 +51,9 @@ def play(case: Case, reference: Reference) -> None:
     except OSError:
         case.tally["no such name here"] += 1
         return
+    if case.number % 8 == 0:
+        _nowhere(case)
+        return
     case.work = holder / work if case.random.random() < 0.8 else case.root / "work" / "deep" / "er"
     relative = case.random.random() < 0.5
     case.tell(f"shot {str(case.shot)!r}, work {str(case.work)!r}")
@@ -55,6 +64,20 @@ def play(case: Case, reference: Reference) -> None:
         (case.work / f"render/plate.{LAST}.exr").unlink()
     commands = [_run, _run, _look, _look, _look, _write]
     case.random.choice(commands)(case, words, reference)
+
+
+def _nowhere(case: Case) -> None:
+    """Give a work folder that can be none: it is refused, and nothing is written there."""
+    folder = case.shot.parent
+    (folder / "loop").symlink_to("loop")
+    (folder / "dead").symlink_to("nowhere/at/all")
+    place = case.random.choice(_PLACES)
+    command = case.random.choice([("run", *QUICK), ("check",), ("status",), ("review",),
+                                  ("clean", "--stage", "geometry"), ("export", "--to", "obj"),
+                                  ("submit", "--farm", "slurm", "--no-start")])
+    outcome = case.take(case.start(command[0], *command[1:], "--work", place, "--", case.shot.name,
+                                   folder=folder, **_open(case)))
+    case.tally["accepted" if outcome.code == 0 else "refused"] += 1
 
 
 def _run(case: Case, words: dict[str, str], reference: Reference) -> None:
@@ -102,7 +125,7 @@ def _vfx(case: Case, command: str, words: dict[str, str], *options: str) -> int:
     return outcome.code
 
 
-def _open(case: Case) -> dict[str, list[Path]]:
+def _open(case: Case) -> dict[str, Any]:
     """Return what may be written: the names are the point here, wherever they lie."""
     return {"writable": [case.root]}
 

@@ -21,12 +21,15 @@ from .child import start
 from .mutate import spoil
 from .plate import write_sky
 
-_ROLES = ("floor", "surface", "weakening", "environment", "camera")
+#: What a file may be, and of which kinds it then mostly is.
+_ROLES = {"floor": (".png", ".jpg", ".exr"), "surface": (".png", ".jpg", ".exr"),
+          "weakening": (".png", ".exr"), "environment": (".exr", ".hdr"),
+          "camera": (".usda", ".usdc")}
 
 
 def prepare(ground: Path) -> dict[str, bytes]:
     """Write good pictures and cameras; return their bytes by file name."""
-    folder = ground / "good"
+    folder = ground / "good-images"
     folder.mkdir()
     outcome = start([], folder=folder, writable=[folder],
                     command=lambda: _write_all(folder)).wait()
@@ -38,9 +41,9 @@ def prepare(ground: Path) -> dict[str, bytes]:
 def play(case: Case, good: dict[str, bytes]) -> None:
     """Check a shot with one hostile picture or camera; render a frame if it is accepted."""
     random = case.random
-    role = _ROLES[case.number % len(_ROLES)]
-    name = random.choice([name for name in good
-                          if (Path(name).suffix in (".usda", ".usdc")) == (role == "camera")])
+    role = list(_ROLES)[case.number % len(_ROLES)]
+    name = random.choice([name for name in good if Path(name).suffix in _ROLES[role]
+                          or random.random() < 0.05])
     data = good[name]
     suffix = Path(name).suffix
     if random.random() < 0.8:
@@ -159,9 +162,9 @@ def _other_pixels(random: Random, data: bytes) -> bytes:
 
 def _other_hdr(random: Random, data: bytes) -> bytes:
     """Change the size that a Radiance picture gives itself, or its lines."""
-    size = random.choice([b"-Y 4 +X 8", b"+Y 4 +X 8", b"-Y 0 +X 8", b"-Y 99999 +X 99999", b"-Y -4 +X 8",
-                          b"+X 8 -Y 4", b"-Y 4 +X", b"-Y 4.5 +X 8", b"-Y 4 +X 8 +Z 3",
-                          b"-Y " + b"9" * 400 + b" +X 8"])
+    size = random.choice([
+        b"-Y 4 +X 8", b"+Y 4 +X 8", b"-Y 0 +X 8", b"-Y 99999 +X 99999", b"-Y -4 +X 8", b"+X 8 -Y 4",
+        b"-Y 4 +X", b"-Y 4.5 +X 8", b"-Y 4 +X 8 +Z 3", b"-Y " + b"9" * 400 + b" +X 8"])
     return re.sub(rb"-Y \d+ \+X \d+", size, data)
 
 
@@ -182,7 +185,7 @@ def _write_all(folder: Path) -> None:
         "L": Image.fromarray(byte[..., 0]), "RGB": Image.fromarray(byte[..., :3]),
         "RGBA": Image.fromarray(byte), "LA": Image.fromarray(byte).convert("LA"),
         "P": Image.fromarray(byte[..., :3]).quantize(16), "1": Image.fromarray(byte).convert("1"),
-        "I16": Image.fromarray((byte[..., 0].astype(np.uint16) * 257)),
+        "I16": Image.fromarray(byte[..., 0].astype(np.uint16) * 257),
         "CMYK": Image.fromarray(byte[..., :3]).convert("CMYK")}
     for mode, image in pictures.items():
         for suffix in ("png", "jpg", "tif"):

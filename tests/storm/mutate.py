@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import json
 import re
 import struct
+import zipfile
 from collections.abc import Callable
 from random import Random
+
+import numpy as np
 
 #: Integers that sizes, counts and offsets in headers are replaced by.
 _COUNTS = (0, 1, 2, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)
@@ -28,7 +33,7 @@ def change_byte_in_head(random: Random, data: bytes) -> bytes:
 
 
 def change_count(random: Random, data: bytes) -> bytes:
-    """Write a count of another size over four bytes, as headers have them, mostly near the start."""
+    """Write another count over four bytes, as headers have them, mostly near the start."""
     if len(data) < 8:
         return data + b"\0"
     place = int((len(data) - 4) * random.random() ** random.choice([1, 3, 6]))
@@ -113,6 +118,45 @@ def change_lines(random: Random, text: bytes) -> bytes:
 
 TEXT_SPOILERS: tuple[Callable[[Random, bytes], bytes], ...] = (
     change_number, change_number, change_word, change_lines, change_lines)
+
+
+def change_json(random: Random, text: bytes) -> bytes:
+    """Change one value somewhere in a JSON document, so that it stays one."""
+    try:
+        document = node = json.loads(text)
+    except ValueError:
+        return flip_bit(random, text)
+    while isinstance(node, (dict, list)) and node:
+        key = random.choice(list(node) if isinstance(node, dict) else range(len(node)))
+        if isinstance(node[key], (dict, list)) and node[key] and random.random() < 0.8:
+            node = node[key]
+            continue
+        node[key] = random.choice([None, -1, 0, 2**31, 10**400, 1e300, float("nan"), "", "../../x",
+                                   [], {}, True, [0], "x" * 10_000, 5126, 99])
+        break
+    return json.dumps(document).encode()
+
+
+def change_npz(random: Random, data: bytes) -> bytes:
+    """Take an array of an npz away, or give it another type or length; all its sums are right."""
+    try:
+        with np.load(io.BytesIO(data)) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except (ValueError, OSError, KeyError, zipfile.BadZipFile):
+        return flip_bit(random, data)
+    name = random.choice([name for name in arrays if not name.startswith("pipeline_")])
+    way = random.randrange(4)
+    if way == 0:
+        del arrays[name]
+    elif way == 1:
+        arrays[name] = arrays[name].astype(random.choice(["S3", np.complex64, np.int8]))
+    elif way == 2:
+        arrays[name] = np.concatenate([np.atleast_1d(arrays[name])] * 2)
+    else:
+        arrays[name] = np.zeros((0, 2))
+    spoilt = io.BytesIO()
+    np.savez(spoilt, **arrays)
+    return spoilt.getvalue()
 
 
 def spoil(random: Random, data: bytes, *, is_text: bool = False) -> bytes:

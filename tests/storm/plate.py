@@ -72,9 +72,10 @@ def _sky() -> bytes:
     return data.getvalue()
 
 
+@functools.cache
 def make_reference(ground: Path) -> Reference:
     """Run the shot undisturbed, twice: what differs between the two could not be judged."""
-    made = []
+    made: list[Reference] = []
     for number in (0, 1):
         case = Case("reference", 0, number, ground / f"reference{number}")
         write_shot(case.shot.parent)

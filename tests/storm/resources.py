@@ -99,7 +99,7 @@ def _streams(case: Case, reference: Reference) -> None:
     closed = [number for number in (0, 1, 2) if case.random.random() < 0.4]
     full = [number for number in (1, 2) if number not in closed and case.random.random() < 0.4]
     case.tell(f"streams: {closed} closed, {full} full")
-    words = [os.fspath(word) for word in _command(case)]
+    words = [str(word) for word in _command(case)]
     ended = subprocess.run(
         [sys.executable, "-c", "from vfx.pipeline.start import main; main()", *words],
         cwd=case.shot.parent, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True,

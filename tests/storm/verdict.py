@@ -61,7 +61,7 @@ def judge(outcome: Outcome, allowed: Collection[int] = ENDS) -> Iterator[Fault]:
         yield Fault("tracebacks", f"says {match[0]!r}: {line[:200]}")
     if outcome.code > 0 and not outcome.output.strip():
         yield Fault("unreadable", f"ended with {outcome.code} without a word")
-    if len(outcome.output) > _LONGEST:
+    if outcome.code > 0 and len(outcome.output) > _LONGEST:
         yield Fault("unreadable", f"said {len(outcome.output)} characters")
     if strange := set(_CONTROL.findall(outcome.output)) - set("".join(outcome.words)):
         yield Fault("unreadable", f"printed control characters, {sorted(strange)}")
