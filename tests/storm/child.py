@@ -54,8 +54,9 @@ def preload() -> None:
         if not module.name.startswith(skipped):
             importlib.import_module(module.name)
     for name in ("trimesh", "trimesh.exchange.load", "manifold3d", "PIL.Image",
-                 "PIL.PngImagePlugin", "PIL.JpegImagePlugin", "OpenEXR", "scipy.spatial", "scipy.interpolate",
-                 "scipy.sparse.csgraph", "imageio_ffmpeg", "pxr.Usd", "pxr.UsdGeom"):
+                 "PIL.PngImagePlugin", "PIL.JpegImagePlugin", "OpenEXR", "scipy.spatial",
+                 "scipy.interpolate", "scipy.sparse.csgraph", "imageio_ffmpeg", "pxr.Usd",
+                 "pxr.UsdGeom"):
         try:
             importlib.import_module(name)
         except ImportError:
@@ -117,7 +118,9 @@ class Child:
         try:
             if self._kill_after is not None and not _ends_within(handle, self._kill_after):
                 os.kill(self.pid, signal.SIGKILL)
-            hung = not _ends_within(handle, limit - (time.monotonic() - self.begun))
+            hung = False
+            while not hung and not _ends_within(handle, limit - self._own_seconds()):
+                hung = self._own_seconds() >= limit
         finally:
             os.close(handle)
         seconds = time.monotonic() - self.begun
@@ -135,6 +138,14 @@ class Child:
             sum(int(line.removeprefix("events ")) for line in notes
                 if line.startswith("events ")))
         return self._outcome
+
+    def _own_seconds(self) -> float:
+        """Return how long the command runs, without the time it waited for a core to be free."""
+        try:
+            waited = int(Path(f"/proc/{self.pid}/schedstat").read_text().split()[1]) * 1e-9
+        except (OSError, IndexError):
+            waited = 0.0
+        return time.monotonic() - self.begun - waited
 
     def _wait_for_orphans(self) -> None:
         """Let programs that a killed command had started (ffmpeg) notice, and end."""

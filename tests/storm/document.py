@@ -40,9 +40,9 @@ LEFT_ALONE = {"frames", "name", "mesh", "usd", "usd_camera", "denoise", "timeste
               "material", "spacing", "cells", "box", "body"}
 
 _WRONG: tuple[Any, ...] = (
-    True, False, 0, 1, -1, 2**31, 2**63, 2**64, 10**40, 10**400, 0.0, -0.0, 0.5, -1.5, 1e308, -1e308,
-    5e-324, 1e-300, math.nan, math.inf, -math.inf, "", "text", "\0", "nan", [], [[]], [1, 2],
-    [1.0, 2.0, 3.0], [1, "a", None], [math.nan] * 3, [1e308] * 3, [0.0] * 3, [True] * 3,
+    True, False, 0, 1, -1, 2**31, 2**63, 2**64, 10**40, 10**400, 0.0, -0.0, 0.5, -1.5, 1e308,
+    -1e308, 5e-324, 1e-300, math.nan, math.inf, -math.inf, "", "text", "\0", "nan", [], [[]],
+    [1, 2], [1.0, 2.0, 3.0], [1, "a", None], [math.nan] * 3, [1e308] * 3, [0.0] * 3, [True] * 3,
     [[1.0, 2.0, 3.0]], [[[0.0] * 3] * 2], {}, {"a": 1}, [{}], ["a"] * 3, [0] * 1000)
 
 
