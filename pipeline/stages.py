@@ -51,7 +51,7 @@ class Stage:
 
 
 STAGES = (
-    Stage("geometry", 6, build_geometry,
+    Stage("geometry", 7, build_geometry,
           takes=("shot.shape", "meshes"),
           gives="solid", file_name="solid.npz"),
     Stage("sim", 7, simulate,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -19,9 +20,11 @@ from vfx.sim.settings import Collider, Region
 
 #: Elements expected in a region from which some surely are.
 _SURELY = 8.0
-#: Places in all regions that are tried, and pairs of a region and a body that are looked at.
+#: Places in all regions that are tried; pairs of a region and a body that are looked at, and
+#: cubes that take as long as a pair.
 _ALL_SAMPLES = 1_000_000
 _MOST_LOOKS = 50_000
+_CELLS_A_LOOK = 1_000
 
 
 def covers(region: Region, position: Array) -> Array:
@@ -61,13 +64,16 @@ class Held(enum.Enum):
     SOME = "some"
 
 
-def find_held(regions: Sequence[Region], bodies: Sequence[Body]) -> list[Held]:
-    """Return for each region whether it holds an element; of bodies that it names if any."""
+def find_held(regions: Sequence[Region], bodies: Sequence[Body]) -> Iterator[Held]:
+    """Yield for each region whether it holds an element; of the body that it names if any.
+
+    Where there are very many regions and cubes to look at, that is not known of the last.
+    """
     if not regions:
-        return []
+        return
     low, high = world_boxes(bodies)
     n_samples = min(max(_ALL_SAMPLES // len(regions), 128), 2048)
-    n_looks, found = 0, []
+    left = float(_MOST_LOOKS)
     for region in regions:
         center, reach = np.array(region.center), _reach(region)
         beside = np.maximum(np.maximum(low - center, center - high), 0.0)
@@ -75,21 +81,21 @@ def find_held(regions: Sequence[Region], bodies: Sequence[Body]) -> list[Held]:
         for k in np.flatnonzero((beside**2).sum(axis=1) <= reach**2).tolist():
             if region.body not in ("", bodies[k].name):
                 continue
-            n_looks += 1
-            held = Held.PERHAPS if n_looks > _MOST_LOOKS else _held_of(
-                region, bodies[k], n_samples)
+            left -= 1.0
+            if bodies[k].is_block:
+                held, n_cells = _held_cubes(region, bodies[k], int(left * _CELLS_A_LOOK))
+                left -= n_cells / _CELLS_A_LOOK
+            else:
+                held = Held.PERHAPS if left < 0.0 else _held_of(region, bodies[k], n_samples)
             answer = held if answer is Held.NONE else answer
             if held is Held.SOME:
                 answer = held
                 break
-        found.append(answer)
-    return found
+        yield answer
 
 
 def _held_of(region: Region, body: Body, n_samples: int) -> Held:
-    """Return whether a region holds an element of a body."""
-    if body.is_block:
-        return Held.SOME if _meets(region, body) else Held.NONE
+    """Return whether a region holds an element of a body that is no box of cubes."""
     size = body_size(body)
     # Of what is spread evenly over the body the share in the region, and the other way round.
     if size.elements * float(covers(region, places_in(body)).mean()) > _SURELY:
@@ -102,8 +108,7 @@ def _held_of(region: Region, body: Body, n_samples: int) -> Held:
     reach = np.array([_reach(region)])
     if not filling.holds(middle)[0] and filling.depth(middle, reach)[0] > reach[0]:
         return Held.NONE
-    edges = np.array(region.size) if region.shape == "box" else np.full(3, 2.0 * region.radius)
-    axes = np.eye(3) if region.shape == "sphere" else _axes(region)
+    edges, axes = _box_around(region)
     place = np.array(region.center) + turned((even_places(n_samples) - 0.5) * edges, axes)
     shared = float((filling.holds(in_body(place)) & covers(region, place)).mean())
     expected = size.elements * shared * float(edges.prod()) / size.volume
@@ -128,25 +133,42 @@ def nothing_there(region: Region) -> str:
             "the elements at rest)")
 
 
-def _meets(region: Region, body: Body) -> bool:
-    """Whether a region covers an element of a box of cubes."""
-    axes = Rotation.from_euler("xyz", body.rotation, degrees=True).as_matrix()
-    reach = _reach(region)
-    middle = 0.5 * (np.array(body.cells) - 1)
-    place = axes.T @ (np.array(region.center) - np.array(body.center)) / body.spacing + middle
+def _box_around(region: Region) -> tuple[Array, Array]:
+    """Return the edges (3,) [m] and the axes (3, 3) of a box around a region."""
+    if region.shape == "sphere":
+        return np.full(3, 2.0 * region.radius), np.eye(3)
+    return np.array(region.size), _axes(region)
+
+
+def _cells_around(region: Region, body: Body) -> list[Array]:
+    """Return the numbers along x, y and z of the cubes of a box around a region."""
+    edges, axes = _box_around(region)
+    axes = body_orientation(body).T @ axes
+    place = body_orientation(body).T @ (np.array(region.center) - np.array(body.center))
+    place = place / body.spacing + 0.5 * (np.array(body.cells) - 1)
+    reach = np.abs(axes) @ edges / (2.0 * body.spacing)
+    low, high = (np.clip(place + side, -2, np.array(body.cells) + 1).round().astype(np.int64)
+                 for side in (-reach, reach))
+    return [np.arange(max(first - 1, 0), min(last + 2, n))
+            for first, last, n in zip(low, high, body.cells, strict=True)]
+
+
+def _held_cubes(region: Region, body: Body, most: int) -> tuple[Held, int]:
+    """Return whether a region holds a cube of a box, and how many were looked at, not over most."""
+    middle, span = 0.5 * (np.array(body.cells) - 1), _cells_around(region, body)
 
     def holds_one(cell: Array) -> bool:
-        centers = np.array(body.center) + body.spacing * (cell - middle) @ axes.T
+        centers = np.array(body.center) + body.spacing * (cell - middle) @ body_orientation(body).T
         return bool(covers(region, centers).any())
 
-    # The cube nearest to its middle is in most regions that hold any.
-    if holds_one(np.clip(place.round(), 0, np.array(body.cells) - 1)[None]):
-        return True
-    # Look at the cells around the region alone, layer by layer.
-    low, high = (np.clip(place + side, -1, np.array(body.cells)).round().astype(np.int64)
-                 for side in (-reach / body.spacing, reach / body.spacing))
-    span = [np.arange(max(first - 1, 0), min(last + 2, n))
-            for first, last, n in zip(low, high, body.cells, strict=True)]
+    if not all(map(len, span)):
+        return Held.NONE, 0
+    # The cube in the middle is in most regions that hold any; else look layer by layer.
+    if holds_one(np.array([[number[len(number) // 2] for number in span]])):
+        return Held.SOME, 1
+    if (n_cells := math.prod(map(len, span))) > most:
+        return Held.PERHAPS, 0
     across = np.stack(np.meshgrid(span[1], span[2], indexing="ij"), -1).reshape(-1, 2)
-    return any(holds_one(np.column_stack([np.full(len(across), layer), across]))
-               for layer in span[0])
+    found = any(holds_one(np.column_stack([np.full(len(across), layer), across]))
+                for layer in span[0])
+    return Held.SOME if found else Held.NONE, n_cells

@@ -272,10 +272,12 @@ def test_empty_regions_are_known_before_anything_is_built() -> None:
         found.append(held is Held.NONE)
         assert found[-1] == (not members(region, solid).any())
     assert 5 < sum(found) < 195
-    assert find_held([Region(center=(1e30, -1e30, 0.0), fixed=True),
-                      Region(size=(1e30, 1e30, 1e30), fixed=True),
-                      Region(size=(1e30, 1e30, 1e30), fixed=True, body="a")], [body]) == [
-        Held.NONE, Held.SOME, Held.NONE]
+    vast = Region(size=(1e30, 1e30, 1e30), fixed=True)
+    regions = [Region(center=(1e30, -1e30, 0.0), fixed=True), vast,
+               dataclasses.replace(vast, body="a")]
+    assert list(find_held(regions, [body])) == [Held.NONE, Held.SOME, Held.NONE]
+    huge = dataclasses.replace(body, cells=(1000, 1000, 1000))
+    assert list(find_held([vast] * 300, [huge])) == [Held.SOME] * 300
 
 
 # ------------------------------------------------------------------ damping

@@ -130,7 +130,7 @@ def test_what_is_said_of_regions_of_meshes_is_so_of_their_elements(shape: str) -
         center=tuple(solid.position[rng.integers(len(solid.position))] + rng.normal(size=3) * 0.1),
         rotation=tuple(rng.normal(size=3) * 90), size=tuple(10**rng.uniform(-3, -1, 3)))
         for _ in range(200)]
-    held = find_held(regions, [body])
+    held = list(find_held(regions, [body]))
     for region, answer in zip(regions, held, strict=True):
         assert answer is Held.PERHAPS or (answer is Held.SOME) == members(region, solid).any()
     assert min(map(held.count, Held)) >= 10
