@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _GENTLE = 1.0                # [m/s]: a ball that throws things off no faster is no surprise
 _MOST_COMPARED = 10_000      # pairs of a body and a collider, whose places are looked at
 _MOST_PACES = 4              # bodies that are stepped for an estimate of the time
+_QUICKLY_DIVIDED = 3000      # elements that are divided in a fraction of a second
 _FLOOR_SLACK = 1e-3          # of a cube's edge: so deep in the floor still counts as touching
 _SOLID_BYTES = 80            # of a particle in geometry/solid.npz, its three edges included
 _FACES_BYTES = 700           # of one that stores its faces
@@ -51,6 +52,20 @@ def check_geometry(shot: Shot, available: int) -> int:
     except ValueError as error:
         raise ShotError(f"{shot.path}: {error}") from None
     return needed
+
+
+def check_division(shot: Shot) -> None:
+    """Divide bodies that are quickly divided: whether a thin one can be shows only then."""
+    from vfx.device import open_device
+    from vfx.geometry.build import build_solid
+
+    is_sure = all(body.is_block for body in shot.bodies)
+    if is_sure or shot.n_particles > _QUICKLY_DIVIDED or len(shot.bodies) > _MOST_PACES:
+        return
+    try:
+        build_solid(open_device("cpu"), shot.bodies)
+    except ValueError as error:
+        raise ShotError(f"{shot.path}: {error}") from None
 
 
 def check_meshes(shot: Shot) -> None:

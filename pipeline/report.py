@@ -16,6 +16,7 @@ from vfx.pipeline.manifest import State
 from vfx.pipeline.physics import (
     check_camera,
     check_denoising,
+    check_division,
     check_film,
     check_floor,
     check_folder,
@@ -162,7 +163,8 @@ def check_report(work: Work) -> tuple[list[str], list[PipelineError]]:
     for check in (lambda: check_floor(shot), lambda: check_film(shot, host_memory()),
                   work.environment, work.texture, work.images, work.densities,
                   lambda: check_uv(shot), lambda: check_camera(shot, work.camera()),
-                  lambda: check_denoising(shot), lambda: check_folder(work.folder, to_come)):
+                  lambda: check_denoising(shot), lambda: check_folder(work.folder, to_come),
+                  lambda: None if problems else check_division(shot)):
         try:
             check()
         except PipelineError as error:

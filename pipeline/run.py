@@ -269,6 +269,7 @@ def run_comp(request: Request, progress: Progress, stop: StopSignals) -> None:
 
 def finish_run(job: Job, progress: Progress, stop: StopSignals) -> None:
     """Hand the frames of a rendering over to comp, unless that is up to date."""
+    remove_leftovers(job.work.folder / COMP_FOLDER)
     if not job.force and is_handed_over(job.work, job.frames):
         progress.log_to(job.work.folder, "comp")
         progress.say(f"comp: {frames_text(job.frames)} checked before and unchanged")

@@ -285,3 +285,12 @@ def test_nothing_is_cleaned_while_a_run_uses_the_folder(shot_file: Path, vfx) ->
         assert vfx("run", shot_file).exit_code == 0, "several runs may use it"
     assert vfx("clean", shot_file, "--stage", "geometry").exit_code == 0
     assert not results()
+
+
+def test_what_a_killed_hand_off_left_goes_though_it_is_up_to_date(shot_file: Path, vfx) -> None:
+    vfx("run", shot_file)
+    left = WORK / "comp" / ".tmp-host-999999999-12345678-plate.nk"
+    left.touch()
+    os.utime(left, (0, 0))
+    assert vfx("run", shot_file).exit_code == 0
+    assert not left.exists()

@@ -286,3 +286,13 @@ def test_layers_too_wide_for_any_body_are_foretold(vfx, shot, body):
     result = vfx("check", shot)
     assert result.exit_code == 0 and "probably too thin for layers" in result.output
     assert vfx("stage", "geometry", shot, "--device", "cpu").exit_code == 2
+
+
+def test_check_refuses_what_geometry_would_find_too_thin(vfx, shot):
+    """Of few elements it shows only when they are made, so check makes them."""
+    shot.write_text(SHOT.replace('"thing.obj"', '"asset:vase"').replace('"grid"', '"tet-shell"')
+                    .replace("elements = 500", "elements = 200"))
+    checked, built = vfx("check", shot), vfx("stage", "geometry", shot, "--device", "cpu")
+    assert checked.exit_code == built.exit_code == 2
+    sentence = "body 'thing' is too thin for tetrahedra"
+    assert sentence in checked.output and sentence in built.output
