@@ -22,6 +22,8 @@ from vfx.raytrace.radiance_hdr import read_radiance_hdr
 
 #: Pixels of the largest image taken: 16384 x 8192.
 MAX_PIXELS = 1 << 27
+#: The largest radiance taken: sums over an image of more overflow.
+BRIGHTEST = 1e30
 #: Blurred copies for reflections: level k has 16 * 2^k columns and a lobe cos^(2 * 4^k).
 BLUR_LEVELS = 5
 
@@ -91,9 +93,10 @@ def _checked(path: Path, image: Array) -> Array:
     """Return ``image`` if it can light a scene."""
     _check_size(path, image.shape[1], image.shape[0])
     # Not a number fails either comparison; only where one fails, look for the place.
-    is_light = image.min() >= 0.0 and image.max() < np.inf
+    is_light = image.min() >= 0.0 and image.max() <= BRIGHTEST
     for fault, is_fault in (("a value that is not a number", np.isnan),
                             ("an infinite value", np.isinf),
+                            (f"a value above {BRIGHTEST:g}", lambda values: values > BRIGHTEST),
                             ("a negative value", lambda values: values < 0.0)):
         if not is_light and (where := is_fault(image)).any():
             row, column = np.argwhere(where.any(axis=-1))[0]

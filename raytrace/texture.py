@@ -13,6 +13,7 @@ from vfx.raytrace.exr import exr_size, read_exr
 PROCEDURAL = ("", "wood", "concrete")
 #: Pixels of the largest image taken: 16384 x 8192.
 MAX_PIXELS = 1 << 27
+_LARGEST_VALUE = 100.0       # of a colour: more overflows in light that bounces off it
 
 
 def load_texture(name_or_path: str, shot_folder: Path) -> Array | None:
@@ -40,9 +41,10 @@ def load_image(name: str, shot_folder: Path, others: str = "") -> Array:
         raise ValueError(f"{path}: a texture must be a .png, .jpg or .exr file, not "
                          f"{suffix or 'one without an ending'}; convert it to PNG")
     image = _read_exr(path) if suffix == ".exr" else _read_picture(path)
-    if not np.isfinite(image).all() or image.min() < 0.0:
-        raise ValueError(f"{path}: the texture has values that are below 0 or not finite; a "
-                         "colour must be neither, so repair it")
+    if not np.isfinite(image).all() or image.min() < 0.0 or image.max() > _LARGEST_VALUE:
+        raise ValueError(f"{path}: the texture has values that are below 0, above "
+                         f"{_LARGEST_VALUE:g} or not finite; a colour must be none of these, so "
+                         "repair it")
     return np.ascontiguousarray(image, np.float32)
 
 

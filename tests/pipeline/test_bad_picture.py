@@ -26,7 +26,7 @@ def write_environment(path: Path, pixels: np.ndarray) -> None:
 def shot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     sky = np.ones((8, 16, 3), np.float32)
-    for name, value in (("nan", np.nan), ("inf", np.inf), ("negative", -1.0)):
+    for name, value in (("nan", np.nan), ("inf", np.inf), ("negative", -1.0), ("over", 3e38)):
         odd = sky.copy()
         odd[3, 4, 1] = value
         write_environment(tmp_path / f"{name}.exr", odd)
@@ -43,6 +43,8 @@ def shot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ('[light]\nenvironment = "nan.exr"', "not a number in 1 pixel(s), the first at column 4, row"),
     ('[light]\nenvironment = "inf.exr"', "an infinite value in 1 pixel(s)"),
     ('[light]\nenvironment = "negative.exr"', "a negative value in 1 pixel(s)"),
+    ('[light]\nenvironment = "over.exr"', "a value above 1e+30 in 1 pixel(s)"),
+    ('[floor_look]\ntexture = "over.exr"', "below 0, above 100 or not finite"),
     ('[light]\nenvironment = "one.exr"', "has 1 x 1 pixels; at least 2 x 2 are needed"),
     ('[light]\nenvironment = "eight.png"', "must be an .exr or .hdr file, not .png"),
     ('[floor_look]\ntexture = "gone.png"', "floor_look.texture: found 'gone.png'"),
