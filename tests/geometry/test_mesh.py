@@ -162,6 +162,12 @@ def test_a_small_fold_is_a_note_and_no_refusal(device):
 
 # ------------------------------------------------------------------ refusals, and repairs
 
+def test_coordinates_whose_differences_overflow_are_refused(device):
+    raw = box()
+    with pytest.raises(MeshError, match="far from the origin"):
+        surface(device, dataclasses.replace(raw, vertex=1.7e308 * np.sign(raw.vertex)))
+
+
 def test_holes_are_named_with_number_and_place(device):
     with pytest.raises(MeshError, match=r"2 holes.* wide at \(.*repair = true") as caught:
         surface(device, without(sphere(rings=24), 5, 600))

@@ -26,7 +26,7 @@ def write_environment(path: Path, pixels: np.ndarray) -> None:
 def shot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     sky = np.ones((8, 16, 3), np.float32)
-    for name, value in (("nan", np.nan), ("inf", np.inf), ("negative", -1.0)):
+    for name, value in (("nan", np.nan), ("inf", np.inf), ("negative", -1.0), ("over", 3e38)):
         odd = sky.copy()
         odd[3, 4, 1] = value
         write_environment(tmp_path / f"{name}.exr", odd)
