@@ -8,6 +8,8 @@ at its n-th such call, when a file reaches a number of bytes, at a system call, 
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import gc
 import importlib
 import os
@@ -30,6 +32,8 @@ LIMIT = 60.0
 #: A file that makes a reader ask for more than this [bytes] brings down smaller machines.
 MEMORY = 8 << 30
 
+#: What a command may say before somebody reads it [bytes].
+_PIPE = 1 << 20
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 #: Which arguments of an audit event are paths that it changes, and which one is their folder.
 _CHANGING: Mapping[str, tuple[tuple[int, int | None], ...]] = {
@@ -104,7 +108,7 @@ class Child:
     words: tuple[str, ...]
     pid: int
     begun: float
-    _output: int
+    _output: int                         # the ends of two pipes
     _notes: int
     _tracer: subprocess.Popen[bytes] | None = None
     _kill_after: float | None = None
@@ -175,8 +179,9 @@ def start(
 
     ``command`` is a function to call in its place.
     """
-    output = os.memfd_create("output", os.MFD_CLOEXEC)
-    notes = os.memfd_create("notes", os.MFD_CLOEXEC)
+    (output, output_end), (notes, notes_end) = os.pipe(), os.pipe()
+    for end in (output_end, notes_end):
+        fcntl.fcntl(end, fcntl.F_SETPIPE_SZ, _PIPE)
     gate = os.pipe() if kill is not None and kill.mode in CALLS else None
     begun = time.monotonic()
     pid = os.fork()
@@ -184,11 +189,13 @@ def start(
         code = 70
         try:
             code = _live(words, folder, writable, environment or {}, kill, prepare, command,
-                         output, notes, gate)
+                         output_end, notes_end, gate)
         except BaseException:
             traceback.print_exc()
         finally:
             os._exit(code)
+    os.close(output_end)
+    os.close(notes_end)
     tracer = None
     if gate is not None and kill is not None:
         os.close(gate[0])
@@ -214,9 +221,8 @@ def _live(words: Sequence[str], folder: Path, writable: Sequence[Path],
           gate: tuple[int, int] | None) -> int:
     """Be the child: become like a process of its own, run the command, return its exit code."""
     os.setsid()
-    nothing = os.open("/dev/null", os.O_RDONLY)
-    for source, target in ((nothing, 0), (output, 1), (output, 2)):
-        os.dup2(source, target)
+    notes = _take_descriptors(os.open("/dev/null", os.O_RDONLY), output, notes,
+                              None if gate is None else gate[0])
     sys.stdout = os.fdopen(1, "w", encoding="utf-8", errors="strict", closefd=False)
     sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)
     os.chdir(folder)
@@ -231,8 +237,7 @@ def _live(words: Sequence[str], folder: Path, writable: Sequence[Path],
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_FSIZE, (int(kill.at), int(kill.at)))
     if gate is not None:
-        os.close(gate[1])
-        os.read(gate[0], 1)
+        os.read(notes + 1, 1)
     watch = _Watch([os.path.realpath(path) for path in writable], notes, kill)
     sys.addaudithook(watch)
     code = _call(words, command)
@@ -243,6 +248,16 @@ def _live(words: Sequence[str], folder: Path, writable: Sequence[Path],
     except OSError:
         code = code or 120
     return code
+
+
+def _take_descriptors(nothing: int, output: int, notes: int, gate: int | None) -> int:
+    """Keep the standard streams, and behind them only the notes and the gate; return the notes'."""
+    handles = [os.dup(handle) for handle in (nothing, output, output, notes)]
+    handles += [] if gate is None else [os.dup(gate)]
+    for target, handle in enumerate(handles):
+        os.dup2(handle, target, inheritable=target < 3)
+    os.closerange(len(handles), 1 << 16)
+    return 3
 
 
 def _call(words: Sequence[str], command: Callable[[], Any] | None) -> int:
@@ -318,7 +333,11 @@ def _ends_within(handle: int, seconds: float) -> bool:
 
 
 def _text(handle: int) -> str:
-    size = os.fstat(handle).st_size
-    data = os.pread(handle, min(size, 4 << 20), 0)
+    """Return what is in a pipe that nobody writes to any more."""
+    os.set_blocking(handle, False)
+    data = b""
+    with contextlib.suppress(BlockingIOError):
+        while block := os.read(handle, _PIPE):
+            data += block
     os.close(handle)
     return data.decode("utf-8", errors="surrogateescape")

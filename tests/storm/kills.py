@@ -18,6 +18,7 @@ from .plate import Reference, make_reference, write_shot
 PER_CASE = 5
 #: How a run ends that is killed, and what the summary calls it.
 _ENDS = {"event": (-9,), "stop": (130, 143), "byte": (-25,), "clock": (-9,), "call": (-9,)}
+_ALSO = {"comp": (1,)}                     # names the frames that are not there yet
 _MODES = {"event": "at changes of files", "stop": "stopped", "byte": "in the middle of files",
           "clock": "by the clock", "call": "at system calls"}
 _STAGES = ("geometry", "sim", "align", "render", "comp")
@@ -45,10 +46,8 @@ def play(case: Case, reference: Reference) -> None:
         kill = _kill(case, reference, mode)
         case.tell(f"{mode}: {kill}")
         words = case.random.choice([("run",), ("run",), ("stage", case.random.choice(_STAGES))])
-        # A hand-off of frames that are only partly there names the others.
-        incomplete = {1} if "comp" in words else set()
         outcome = case.vfx(*words, case.shot.name, "--work", case.work, *QUICK, kill=kill,
-                           allowed={0, 3, *incomplete, *_ENDS[mode]})
+                           allowed={0, 3, *_ENDS[mode], *_ALSO.get(words[-1], ())})
         if outcome.code not in _ENDS[mode]:
             if outcome.code == 0 and case.random.random() < 0.5:
                 case.vfx("clean", case.shot.name, "--stage", case.random.choice(_STAGES),

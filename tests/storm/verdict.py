@@ -31,7 +31,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 #: Files of a work folder that need not be the same after two runs, and why.
 FREE = re.compile(
     r"logs/.*"                           # tell of times, hosts and processes
-    r"|.*/\.[a-z]+\.lock"                # empty
+    r"|(.*/)?\.[a-z]+\.lock"             # empty
     r"|.*/manifest\.json"                # names the device, which is unknown of what was adopted
     r"|sim/checkpoint\.[ab]\.npz"        # where a run was when it was last saved
     r"|align/lineage\.npz"               # an aid, good or not: what is made with it is compared
