@@ -7,6 +7,7 @@ Neither the chunks in which steps are done nor a resume changes a bit of the res
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 from pathlib import Path
@@ -46,15 +47,24 @@ def simulate(job: Job) -> None:
         job.frames = [frame for frame in job.shot.frames if frame <= job.frames[-1]]
         missing = job.todo()
         if missing:
-            _Run(job, missing).go()
+            _Run(job, missing, job.frames[-1]).go()
             job.finish({})
             return
         for path in damaged_checkpoints(folder):
             remove_file(path)
             job.progress.say(f"sim: {path} is damaged and removed; all frames asked for are done, "
                              "more would start from the other checkpoint or the first frame")
+        for path, fault in unfit_history(job.work, job.stage).items():
+            job.progress.say(f"sim: {path} is {fault} and will be made again")
         if unfit_history(job.work, job.stage):
-            _mend_history(job)
+            # From a checkpoint on: its history ends there.
+            _Run(job, [], _last_done(job)).go()
+
+
+def _last_done(job: Job) -> int:
+    """Return the last frame through which all are done."""
+    states = job.work.states(job.stage, job.shot.frames)
+    return list(itertools.takewhile(lambda frame: states[frame] is State.DONE, states))[-1]
 
 
 def unfit_history(work: Work, stage: Stage) -> dict[Path, str]:
@@ -65,23 +75,11 @@ def unfit_history(work: Work, stage: Stage) -> dict[Path, str]:
         entry = work.manifest(stage).files.get(name)
         if not os.path.lexists(path):
             found[path] = "missing"
-        elif entry is None or not is_intact(path, entry.published):
+        elif entry is None or entry.fingerprint != work.fingerprint(stage, work.shot.first_frame):
+            found[path] = "stale"
+        elif not is_intact(path, entry.published):
             found[path] = "damaged"
     return found
-
-
-def _mend_history(job: Job) -> None:
-    """Write table and plot again, of a run that was killed before or of files that were harmed."""
-    checkpoint = next(_checkpoints(job).newest_first(job.shot.step_of(job.shot.last_frame)), None)
-    if checkpoint is None:
-        job.progress.say(f"sim: {TABLE_FILE} and {PLOT_FILE} are missing or damaged, and there is "
-                         "no checkpoint to take them from; --force would simulate again")
-        return
-    table = DiagnosticsTable(job.work.folder_of(job.stage))
-    table.take(checkpoint.history)
-    _publish_history(job, table)
-    job.progress.say(f"sim: {TABLE_FILE} and {PLOT_FILE} were missing or damaged, and are made "
-                     "again")
 
 
 def _publish_history(job: Job, table: DiagnosticsTable) -> None:
@@ -116,11 +114,11 @@ def _tell_of_stale(job: Job) -> None:
 class _Run:
     """One pass of the simulation over the frames."""
 
-    def __init__(self, job: Job, missing: list[int]) -> None:
+    def __init__(self, job: Job, missing: list[int], last: int) -> None:
         folder = job.work.folder_of(job.stage)
         self._job = job
         self._missing = set(missing)
-        self._last = job.frames[-1]
+        self._last = last
         self._checkpoints = _checkpoints(job)
         self._diagnostics = DiagnosticsTable(folder)
         self._simulation: Any = None
@@ -174,11 +172,12 @@ class _Run:
                                        "see its origin, length and points")
         except ValueError as error:
             raise ShotError(f"{shot.path}: {error}") from None
-        step = self._restore(until=-1 if self._job.force else shot.step_of(min(self._missing)))
+        wanted = min(self._missing, default=self._last)
+        step = self._restore(until=-1 if self._job.force else shot.step_of(wanted))
         for path in self._checkpoints.damaged:
             self._job.progress.say(f"sim: {path} is damaged; going on without it")
         if step is None:
-            if self._checkpoints.damaged or min(self._missing) > shot.first_frame:
+            if self._checkpoints.damaged or wanted > shot.first_frame:
                 self._job.progress.say(f"sim: there is no checkpoint to go on from; starting "
                                        f"again at step 0, frame {shot.first_frame}")
             self._sample()

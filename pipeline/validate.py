@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from vfx.geometry.schema import Rule, rule_of
+from vfx.pipeline.paths import why_not
 
 Section = TypeVar("Section")
 
@@ -44,8 +45,8 @@ class Complaints:
         """Note a mistake at ``field``, a dotted path like ``sim.horizon``."""
         self.count += 1
         if len(self._told) < MOST_TOLD:
-            field = cut(field.replace("\n", " "), _LONGEST_FIELD)
-            self._told.append(f"{field}: {message}" if field else message)
+            field = cut(field, _LONGEST_FIELD)
+            self._told.append(printable(f"{field}: {message}" if field else message))
 
     def unknown(self, field: str, key: str, known: Iterable[str]) -> None:
         """Note a key that does not exist, with the one that was probably meant."""
@@ -83,6 +84,11 @@ def shown(value: Any) -> str:
     else:
         text = repr(value).replace("\n", " ")
     return cut(text)
+
+
+def printable(text: str) -> str:
+    """Return a text on one line, with escapes for what would move the cursor or ring a bell."""
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
 
 
 def cut(text: str, longest: int = _LONGEST_SHOWN) -> str:
@@ -163,8 +169,11 @@ def convert(value: Any, wanted: Any) -> tuple[Any, str | None]:
             return float(value), None
         except OverflowError:
             return math.inf, None
-    if wanted is str and isinstance(value, str) and len(value) > LONGEST_TEXT:
-        return None, f"must be at most {LONGEST_TEXT:,} characters long, and has {len(value):,}"
+    if wanted is str and isinstance(value, str):
+        if len(value) > LONGEST_TEXT:
+            return None, f"must be at most {LONGEST_TEXT:,} characters long, and has {len(value):,}"
+        if (reason := why_not(value)) is not None:
+            return None, f"cannot be told to others: {reason}"
     if type(value) is wanted:
         return value, None
     return None, f"must be {type_name(wanted)}"

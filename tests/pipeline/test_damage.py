@@ -253,10 +253,13 @@ def test_a_folder_or_a_pipe_in_the_place_of_a_file_stops_nothing(
 def test_a_harmed_history_is_shown_and_made_again(
     shot_file: Path, vfx, name: str, harm: str
 ) -> None:
-    """Also one that a run was killed before, when all frames were there."""
+    """Also one that a run was killed before, when all frames were there but no checkpoint."""
     vfx("run", shot_file)
     before = results()
     path = WORK / "sim" / name
+    if harm == "never made":
+        for checkpoint in WORK.glob("sim/checkpoint.*"):
+            checkpoint.unlink()
     if harm == "junk":
         path.write_bytes(b"junk")
     else:
@@ -269,8 +272,8 @@ def test_a_harmed_history_is_shown_and_made_again(
     fault = "damaged" if harm == "junk" else "missing"
     assert f"{path}: {fault}" in vfx("status", shot_file).output
     MADE.clear()
-    assert "made again" in vfx("run", shot_file).output
-    assert not MADE
+    assert f"{path} is {fault} and will be made again" in vfx("run", shot_file).output
+    assert not MADE, "no frame is made again"
     assert results() == before
 
 

@@ -266,3 +266,19 @@ def test_numbers_and_sentences_with_dots_are_no_long_keys(shot_file: Path) -> No
     points = ", ".join("[0.1, 0.2, 0.3]" for _ in range(200))
     text = SHOT + f"# {'v1.2.3 ' * 100}\n[[weakening]]\npoints = [{points}]\n"
     assert len(load_shot(write(shot_file.parent, text)).weakening[0].points) == 200
+
+
+@pytest.mark.parametrize("text", ["\\u0000", "a\\nb", "\\u001b[31m", "\\u0085", "\\u2028"])
+@pytest.mark.parametrize("line", [
+    '[camera]\nusd = "X"', '[light]\nenvironment = "X"', '[shot]\nframes = "X"',
+    '[floor_look]\ntexture = "X"', '"X" = 1', '["X"]', '[materials."X"]', '[sim]\n"X" = 2'])
+def test_control_characters_are_refused_and_not_printed(
+    tmp_path: Path, text: str, line: str
+) -> None:
+    path = tmp_path / "shot.toml"
+    path.write_text(line.replace("X", text))
+    with pytest.raises(ShotError) as refusal:
+        load_shot(path)
+    assert all(letter.isprintable() or letter == "\n" for letter in str(refusal.value))
+    told = text.replace("\\u00", "\\x").replace("\\u2028", "u2028")
+    assert told.replace("\\\\", "\\") in str(refusal.value)
