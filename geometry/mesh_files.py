@@ -113,6 +113,7 @@ def join_meshes(parts: list[RawMesh]) -> RawMesh:
         notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)))
 
 
+@np.errstate(invalid="ignore", over="ignore")      # what is not finite is refused when all is read
 def placed(raw: RawMesh, world_from_part: Array) -> RawMesh:
     """Return a part moved by an affine (4, 4) matrix; one that mirrors turns its triangles."""
     linear = world_from_part[:3, :3]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import logging
 import struct
@@ -12,7 +13,7 @@ import pytest
 
 from tests.geometry.meshes import box
 from vfx.geometry.crossings import build_tree, find_crossings
-from vfx.geometry.mesh_files import MeshError, read_raw_mesh
+from vfx.geometry.mesh_files import MeshError, placed, read_raw_mesh
 from vfx.geometry.polygons import cut_ears, polygon_corners
 
 BOX = box()
@@ -102,6 +103,17 @@ def test_glb_is_placed_by_its_nodes(tmp_path):
     assert volume[:12].sum() == pytest.approx(2.0) and volume[12:].sum() == pytest.approx(1.0)
     assert raw.vertex[:8, 2].mean() == pytest.approx(BOX.vertex[:, 2].mean() + 5.0)
     assert raw.vertex[8:, 0].mean() == pytest.approx(10.0 - BOX.vertex[:, 1].mean())
+
+
+@pytest.mark.parametrize("value", [np.inf, np.nan, 3e38])
+def test_places_that_are_no_numbers_are_moved_silently(value):
+    """They are refused when all of the file is read; until then nothing is said of them."""
+    vertex = BOX.vertex.copy()
+    vertex[2, 1] = value
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        moved = placed(dataclasses.replace(BOX, vertex=vertex), np.diag([1e300, 0.0, 2.0, 1.0]))
+    assert len(moved.vertex) == len(vertex)
 
 
 def test_sparse_places_replace_those_they_name(tmp_path):
