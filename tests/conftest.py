@@ -10,12 +10,29 @@ import pytest
 from vfx.device import Device, DeviceError, open_device
 
 
-@pytest.fixture(params=["cpu", "guard", "cuda:0"])
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let one device be chosen: ``pytest --device warp tests/geometry``."""
+    parser.addoption("--device", help="run what takes a device on this one alone")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run every test that takes `device` on each device; on warp, which is slow, those marked."""
+    if "device" not in metafunc.fixturenames:
+        return
+    marked = metafunc.definition.get_closest_marker("warp") is not None
+    chosen = metafunc.config.getoption("device")
+    names = [chosen] if chosen else ["cpu", "guard", *["warp"] * marked, "cuda:0"]
+    metafunc.parametrize("device", names, indirect=True)
+
+
+@pytest.fixture
 def device(request: pytest.FixtureRequest) -> Device:
-    """The CPU, the guarded CPU and, where there is one, the first GPU."""
+    """The CPU, the guarded CPU, warps on the CPU and, where there is one, the first GPU."""
     try:
         return open_device(request.param)
     except DeviceError as error:
+        if not request.param.startswith("cuda"):
+            raise
         if os.environ.get("VFX_REQUIRE_CUDA") == "1":
             pytest.fail(f"VFX_REQUIRE_CUDA=1, but {error}")
         pytest.skip(str(error))
