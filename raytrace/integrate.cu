@@ -29,9 +29,14 @@ DEVICE void store_sample(const Samples &samples, int64 i, Gathered g)
 }
 
 // Light along each ray.
-KERNEL void integrate(int n, Settings settings, Scene scene, Sky sky, Rays rays, Samples samples)
+KERNEL void integrate(
+    int n, Settings given_settings, Scene given_scene, Sky given_sky, Rays rays, Samples samples)
 {
     FOR_EACH_GROUP(i, n, 64) {
+        // No store below can change these.
+        const Settings settings = given_settings;
+        const Scene scene = given_scene;
+        const Sky sky = given_sky;
         Gathered g = {zero(), zero(), zero(), zero(), 0.0f, 0.0f, 0.0f, 0.0f};
         Draw draw = {(uint32)rays.pixel[i], (uint32)rays.sample[i], settings.index_mask, 1};
         Leg leg[LEGS];
