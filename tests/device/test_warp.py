@@ -177,3 +177,12 @@ def test_lanes_run_in_no_fixed_order(kernel: Callable[[str], Kernel]) -> None:
     assert sorted(first) == list(range(32)) and sorted(second) == list(range(32, 64))
     assert np.argsort(first).tolist() != np.argsort(second).tolist()
     assert np.argsort(first).tolist() != list(range(32))
+
+
+@pytest.mark.after_all
+def test_every_kernel_is_run_on_warp_by_some_law(kernels_run_on_warp: set[str]) -> None:
+    known = {name: file for file in source.kernel_files()
+             for name in source.signatures(source.flatten(file))}
+    missing = sorted(set(known) - kernels_run_on_warp)
+    assert not missing, ("mark a small test that launches each of these with @pytest.mark.warp: "
+                         + ", ".join(f"{name} ({known[name]})" for name in missing))
