@@ -111,7 +111,8 @@ def test_a_triangle_within_a_ring_of_sites_has_as_many_corners(device: Device) -
     angle = 2.0 * np.pi * (np.arange(60) + random.uniform(-0.1, 0.1, 60)) / 60
     radius = 0.3 * random.uniform(0.999, 1.001, 60)
     ring = np.stack([radius * np.cos(angle), radius * np.sin(angle), np.zeros(60)], axis=1)
-    elements = clip(device, box(), np.concatenate([[[0, 0, 0]], ring]) + [0.5, 0.5, 0.9], reach=2.0)
+    site = np.concatenate([np.zeros((1, 3)), ring]) + np.array([0.5, 0.5, 0.9])
+    elements = clip(device, box(), site, reach=2.0)
     check(elements, box())
     assert len(elements.volume) == 61
     assert np.diff(elements.faces.start).max() > 24
