@@ -13,6 +13,7 @@ import errno
 import fcntl
 import hashlib
 import itertools
+import math
 import os
 import re
 import secrets
@@ -26,7 +27,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -131,17 +132,29 @@ def read_npz(path: Path, names: Iterable[str] | None = None) -> Arrays:
 
 #: What zipfile and numpy raise on files that are not as they were written.
 _UNREADABLE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error,
-               NotImplementedError, RuntimeError, MemoryError, SyntaxError, TypeError,
-               struct.error, OverflowError)
+               NotImplementedError, RuntimeError, SyntaxError, TypeError, struct.error,
+               OverflowError)
 
 
 def _read_member(archive: zipfile.ZipFile, name: str) -> npt.NDArray[Any]:
-    """Read an array to the end of its member, where the checksum is compared."""
+    """Read an array to the end of its member, where the checksum is compared.
+
+    How much there is to read is known before room is made for it, whatever its header says.
+    """
     with archive.open(name) as member:
-        array: npt.NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
-        if member.read(1):
-            raise ValueError(f"{name} is longer than the array in it")
-    return array
+        read_header = {(1, 0): np.lib.format.read_array_header_1_0,
+                       (2, 0): np.lib.format.read_array_header_2_0}
+        version = np.lib.format.read_magic(member)
+        shape, is_fortran, dtype = read_header[version](member)
+        size = archive.getinfo(name).file_size - member.tell()
+        if dtype.hasobject or size != math.prod(shape) * dtype.itemsize:
+            raise ValueError(f"{name} is no array, or of another size than it says")
+        data = memoryview(bytearray(size))
+        place = 0
+        while count := member.readinto(data[place:place + _CHUNK]):
+            place += count
+    order: Literal["F", "C"] = "F" if is_fortran else "C"
+    return np.ndarray(shape, dtype, data, order=order)
 
 
 def read_fingerprint(path: Path) -> str:
