@@ -14,6 +14,9 @@ from __future__ import annotations
 
 import errno
 
+from vfx.device.memory import main_memory
+from vfx.pipeline.quantities import as_size
+
 _NO_MEMORY = ("failed to map segment", "cannot allocate memory", "cannot enable executable",
               "can't start new thread")
 
@@ -64,6 +67,16 @@ class Stopped(PipelineError):
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)
         self.exit_code = exit_code
+
+
+def shortage(error: BaseException) -> str | None:
+    """Return what the machine or a limit lacked when something failed, and the way out, or None."""
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        return "too many files are open; raise the limit (ulimit -n), or end other programs"
+    if not lacks_memory(error):
+        return None
+    return (f"out of memory, {as_size(main_memory()[0])} is available; end other programs, raise "
+            "the limit of this one (ulimit -v, or that of the job), or use a larger machine")
 
 
 def lacks_memory(error: BaseException) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import socket
@@ -16,7 +17,7 @@ import stand_ins
 from click.testing import CliRunner
 
 from vfx.pipeline import cli, cli_handoff, cli_preview
-from vfx.pipeline.errors import Stopped, lacks_memory
+from vfx.pipeline.errors import Stopped, lacks_memory, shortage
 from vfx.pipeline.progress import StopSignals
 
 # The command with the stand-ins of the stages, as it is started from a shell.
@@ -132,6 +133,12 @@ def test_lack_of_memory_is_known_by_what_libraries_say() -> None:
         assert lacks_memory(error)
     for other in (OSError(2, "No such file"), ImportError("no module"), ValueError()):
         assert not lacks_memory(other)
+
+
+def test_too_many_open_files_are_a_shortage_and_no_fault() -> None:
+    assert "ulimit -n" in str(shortage(OSError(errno.EMFILE, "Too many open files")))
+    assert "out of memory" in str(shortage(MemoryError()))
+    assert shortage(OSError(errno.ENOENT, "No such file")) is None
 
 
 @pytest.mark.parametrize("kilobytes", [100_000, 250_000])
