@@ -1,4 +1,5 @@
-# The commands of a day. Everything goes into .venv; nothing is installed elsewhere.
+# The commands of a day. What you use goes into .venv, what tests and checks use into build/test;
+# nothing is installed elsewhere, and nothing is changed that a running vfx loads from.
 #   make install      set up .venv with the command vfx
 #   make demo         run the small glass shot and say where its pictures are
 #   make test         run all tests
@@ -12,11 +13,16 @@
 SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
+BUILD := build
+WHEEL := $(BUILD)/wheel
+TOOLS := $(BUILD)/tools
+TEST := $(BUILD)/test
 PACKAGES := device geometry sim raytrace pipeline bench envmaps shots
 SOURCES := pyproject.toml CMakeLists.txt README.md \
   $(shell find $(wildcard $(PACKAGES)) ! -name '*.pyc' ! -name __pycache__)
-PIP := $(BIN)/python -m pip --disable-pip-version-check
+PIP := -m pip --disable-pip-version-check
 QUIET := --quiet --no-warn-script-location
+COMMA := ,
 
 # The first interpreter of a supported version; PYTHON=... overrides.
 SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
@@ -51,62 +57,90 @@ gallery: $(VENV)/installed
 	  -o docs/gallery/serpent.jpg --device cpu
 
 # By the commands that stand there; some minutes.
-tutorial: $(VENV)/installed-dev
+tutorial: $(TEST)/installed
 	mkdir -p work
-	[ -e work/vase_fall.toml ] || $(BIN)/vfx new work/vase_fall --from vase_small
-	$(BIN)/vfx run work/vase_fall.toml --device cpu
-	$(BIN)/vfx review work/vase_fall.toml
-	$(BIN)/python docs/tutorial_pictures.py work/vase_fall vase_fall 1013
+	[ -e work/vase_fall.toml ] || $(TEST)/bin/vfx new work/vase_fall --from vase_small
+	$(TEST)/bin/vfx run work/vase_fall.toml --device cpu
+	$(TEST)/bin/vfx review work/vase_fall.toml
+	$(TEST)/bin/python docs/tutorial_pictures.py work/vase_fall vase_fall 1013
 
-reference: $(VENV)/installed
-	$(BIN)/vfx reference > docs/reference.md
+reference: $(TEST)/installed
+	$(TEST)/bin/vfx reference > docs/reference.md
 
-test: $(VENV)/installed-dev
-	$(BIN)/pytest
+test: $(TEST)/installed
+	$(TEST)/bin/pytest
 
-storm: $(VENV)/installed-dev
-	$(BIN)/python -m tests.storm all
+storm: $(TEST)/installed
+	$(TEST)/bin/python -m tests.storm all
 
-lint: $(VENV)/installed-dev
-	$(BIN)/ruff check .
-	$(BIN)/lint-imports
-	$(BIN)/mypy
+lint: $(TEST)/installed
+	$(TEST)/bin/ruff check .
+	$(TEST)/bin/lint-imports
+	$(TEST)/bin/mypy
 
-cuda-report: $(VENV)/installed-dev $(VENV)/nvrtc
-	$(BIN)/python -m vfx.device.report
+cuda-report: $(TEST)/installed $(TEST)/nvrtc
+	$(TEST)/bin/python -m vfx.device.report
 
 clean:
-	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@$(call refuse-in-use,$(VENV))
+	@$(call refuse-in-use,$(TEST))
+	rm -rf $(VENV) $(BUILD) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
-# A Python without ensurepip (Debian's without python3-venv) lends its own pip. The build tools
-# stay in the environment, so that an install after a small change compiles only that.
-$(VENV)/created:
+# Refuse to touch an environment that a vfx runs from: it loads modules until its end, and would
+# mix old and new ones. Brackets keep the search from finding itself.
+define refuse-in-use
+for process in $$(grep -ls -e "$(abspath $(1))/[b]in/vfx" -e "$$(readlink -f $(1))/[l]ib/.*/vfx/" \
+    /proc/[0-9]*/cmdline /proc/[0-9]*/maps 2>/dev/null | cut -d/ -f3 | sort -un); do \
+  echo "make: $(1) is in use by process $$process," \
+    "$$(tr '\0' ' ' < /proc/$$process/cmdline);" \
+    "wait until it has ended, or stop it: vfx goes on from there when run again" >&2; exit 1; \
+done
+endef
+
+# A Python without ensurepip (Debian's without python3-venv) lends its own pip.
+%/created:
 	@if [ -z "$(PYTHON)" ]; then \
 	  echo "make: Python 3.11, 3.12 or 3.13 is needed and not on PATH;" \
 	    "install one, or say where it is: make PYTHON=/path/to/python3.11" >&2; exit 1; fi
-	@echo "Creating $(VENV) with $$($(PYTHON) --version)"
+	@echo "Creating $* with $$($(PYTHON) --version)"
 	@$(PYTHON) -c '$(SUPPORTED)' || { echo "make: $(PYTHON) is not Python 3.11 to 3.13" >&2; exit 1; }
-	@rm -rf $(VENV)
-	@if $(PYTHON) -c 'import ensurepip' 2>/dev/null; then $(PYTHON) -m venv $(VENV); \
+	@rm -rf $*
+	@if $(PYTHON) -c 'import ensurepip' 2>/dev/null; then $(PYTHON) -m venv $*; \
 	  elif $(PYTHON) -m pip --version >/dev/null 2>&1; then \
-	    $(PYTHON) -m venv --without-pip $(VENV) && \
-	    $(PYTHON) -m pip --python $(BIN)/python install $(QUIET) pip; \
+	    $(PYTHON) -m venv --without-pip $* && \
+	    $(PYTHON) -m pip --python $*/bin/python install $(QUIET) pip; \
 	  else echo "make: $(PYTHON) has neither ensurepip nor pip;" \
 	    "install them (Debian: apt install python3-venv)" >&2; exit 1; fi
-	@$(PIP) install $(QUIET) 'scikit-build-core>=0.10,<2' 'cmake>=3.20' ninja
 	@touch $@
 
-$(VENV)/installed: $(VENV)/created $(SOURCES)
-	@echo "Installing vfx: its kernels are compiled for this machine's processor"
-	@$(PIP) install $(QUIET) --no-build-isolation .
+# The build tools stay, so that a build after a small change compiles only that.
+$(TOOLS)/installed: $(TOOLS)/created
+	@$(TOOLS)/bin/python $(PIP) install $(QUIET) 'scikit-build-core>=0.10,<2' 'cmake>=3.20' ninja
 	@touch $@
 
-$(VENV)/installed-dev: $(VENV)/created $(SOURCES)
-	@echo "Installing vfx with what its tests and checks need"
-	@$(PIP) install $(QUIET) --no-build-isolation '.[test,lint]'
-	@touch $@ $(VENV)/installed
+# One wheel for both environments: what is tested is what is used.
+$(WHEEL)/built: $(TOOLS)/installed $(SOURCES)
+	@echo "Building vfx: its kernels are compiled for this machine's processor"
+	@rm -rf $(WHEEL)
+	@$(TOOLS)/bin/python $(PIP) wheel --quiet --no-deps --no-build-isolation -w $(WHEEL) .
+	@touch $@
+
+# First what it needs, then itself: of a wheel of the same version pip would take nothing.
+define install
+@$(call refuse-in-use,$(1))
+@echo "Installing vfx in $(1)"
+@$(1)/bin/python $(PIP) install $(QUIET) "$$(ls $(WHEEL)/*.whl)$(2)"
+@$(1)/bin/python $(PIP) install $(QUIET) --force-reinstall --no-deps $(WHEEL)/*.whl
+@touch $(1)/installed
+endef
+
+$(VENV)/installed: $(VENV)/created $(WHEEL)/built
+	$(call install,$(VENV),)
+
+$(TEST)/installed: $(TEST)/created $(WHEEL)/built
+	$(call install,$(TEST),[test$(COMMA)lint])
 
 # The compiler that CuPy uses, to prove that the kernels pass it.
-$(VENV)/nvrtc: $(VENV)/created
-	@$(PIP) install $(QUIET) 'nvidia-cuda-nvrtc>=13,<14'
+$(TEST)/nvrtc: $(TEST)/created
+	@$(TEST)/bin/python $(PIP) install $(QUIET) 'nvidia-cuda-nvrtc>=13,<14'
 	@touch $@

@@ -1,6 +1,7 @@
 """One kernel source, two processors."""
 
+from vfx.device.bind import KernelError, Record
 from vfx.device.choose import open_device
-from vfx.device.launch import Device, DeviceError, KernelError, Launch
+from vfx.device.launch import Device, DeviceError, Launch
 
-__all__ = ["Device", "DeviceError", "KernelError", "Launch", "open_device"]
+__all__ = ["Device", "DeviceError", "KernelError", "Launch", "Record", "open_device"]

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from vfx.device.launch import Device, DeviceError, HostArray, Launch
+from vfx.device.bind import HostArray, Record
+from vfx.device.launch import Device, DeviceError, Launch
 from vfx.device.memory import main_memory
-from vfx.device.source import text_hash
+from vfx.device.source import file_symbol, text_hash
 
 LIBRARIES = Path(__file__).resolve().parent / "lib"
 #: What x86-64-v3 adds, as /proc/cpuinfo names it ("abm" holds lzcnt).
@@ -46,6 +47,8 @@ def cpu_model() -> str:
 def choose_isa() -> str:
     """Return the instruction set to use: VFX_ISA if set, else the best that runs here."""
     wanted = os.environ.get("VFX_ISA", "")
+    if wanted == "warp":
+        raise DeviceError("VFX_ISA=warp: this is no instruction set; use --device warp")
     missing = V3_FLAGS - cpu_flags()
     if wanted == "v3" and missing:
         raise DeviceError(f"VFX_ISA=v3, but this processor lacks {', '.join(sorted(missing))}; "
@@ -58,19 +61,18 @@ def choose_isa() -> str:
 class CpuDevice(Device):
     """All cores of this machine through OpenMP."""
 
-    def __init__(self) -> None:
+    def __init__(self, isa: str = "") -> None:
         super().__init__()
         self.name = "cpu"
         self.xp: Any = np
-        self.isa = choose_isa()
+        self.isa = isa or choose_isa()
         self._library = load_library(self.isa)
         self._threads = int(self._library.vfx_max_threads())
         self.description = f"cpu {platform.machine()}-{self.isa} {cpu_model()}"
 
     def _load(self, name: str, text: str) -> Callable[[str], Any]:
-        stem = name.removesuffix(".cu").replace("/", "_")
         try:
-            stamp = getattr(self._library, f"vfx_hash_{stem}")
+            stamp = getattr(self._library, f"vfx_hash_{file_symbol(name)}")
         except AttributeError:
             raise stale_library(name) from None
         stamp.restype = ctypes.c_char_p
@@ -86,6 +88,10 @@ class CpuDevice(Device):
         """Return the numpy array behind a device array."""
         view: HostArray = array
         return view
+
+    def address(self, array: Any) -> int:
+        """Return where the memory behind ``array`` begins."""
+        return int(self.data(array).ctypes.data)
 
     def from_host(self, array: HostArray) -> Any:
         """Copy to a new C-contiguous array."""
@@ -109,19 +115,27 @@ class CpuDevice(Device):
             entries[position] = ctypes.cast(launch.kernel.native, ctypes.c_void_p)
             packs[position] = ctypes.cast(pack, ctypes.c_void_p)
         flag = ctypes.c_void_p(self.data(halt).ctypes.data if halt is not None else None)
-        self._library.vfx_run(
+        rounds = self._library.vfx_run(
             ctypes.c_int(self._threads), ctypes.c_int(len(launches)), entries, packs,
             ctypes.c_longlong(repeat), flag)
+        if rounds < 0:
+            raise self._failure()
+
+    def _failure(self) -> Exception:
+        """Return the error of a library that could not run a launch; that of the CPU always can."""
+        raise NotImplementedError
 
     def _pack(self, launch: Launch) -> tuple[Any, list[Any]]:
         """Return the array of pointers to a launch's arguments, and what it points to."""
         held: list[HostArray] = []
         for parameter, argument in zip(
                 launch.kernel.signature.parameters, launch.arguments, strict=True):
-            if parameter.role == "value":
+            if isinstance(argument, Record):
+                held.append(argument.value)
+            elif parameter.role == "value":
                 held.append(np.array([argument], parameter.dtype))
             else:
-                held.append(np.array([self.data(argument).ctypes.data], np.uintp))
+                held.append(np.array([self.address(argument)], np.uintp))
         return (ctypes.c_void_p * len(held))(*[cell.ctypes.data for cell in held]), held
 
     def synchronize(self) -> None:

@@ -9,7 +9,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from vfx.device.launch import Device, DeviceError, HostArray, Launch
+from vfx.device.bind import HostArray, Record
+from vfx.device.launch import Device, DeviceError, Launch
 
 THREADS_A_BLOCK = 128
 NVRTC_OPTIONS = ("--std=c++17", "--fmad=false")
@@ -46,6 +47,10 @@ class CudaDevice(Device):
         """Whether ``array`` is a CuPy array on this GPU."""
         return isinstance(array, self.xp.ndarray) and array.device == self._device
 
+    def address(self, array: Any) -> int:
+        """Return where ``array`` begins in the GPU's memory."""
+        return int(array.data.ptr)
+
     def from_host(self, array: HostArray) -> Any:
         """Copy a host array to the GPU."""
         return self.xp.array(array, order="C")
@@ -74,7 +79,10 @@ class CudaDevice(Device):
         for launch in launches:
             threads = launch.count * launch.kernel.signature.lanes
             blocks = min(-(-threads // THREADS_A_BLOCK), 32 * self._processors)
-            launch.kernel.native((max(blocks, 1),), (THREADS_A_BLOCK,), tuple(launch.arguments))
+            # CuPy passes a numpy array of one struct by value.
+            arguments = tuple(argument.value if isinstance(argument, Record) else argument
+                              for argument in launch.arguments)
+            launch.kernel.native((max(blocks, 1),), (THREADS_A_BLOCK,), arguments)
 
     def synchronize(self) -> None:
         """Wait for the GPU."""

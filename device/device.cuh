@@ -293,7 +293,18 @@ DEVICE float minimum(float a, float b) { return a < b ? a : b; }
 DEVICE float maximum(float a, float b) { return a > b ? a : b; }
 DEVICE double minimum(double a, double b) { return a < b ? a : b; }
 DEVICE double maximum(double a, double b) { return a > b ? a : b; }
+// What is not a number becomes the lower bound: of a comparison that fails, the second is taken.
 DEVICE float clamped(float x, float low, float high) { return minimum(maximum(x, low), high); }
+// The cell of 0 .. n - 1 that a place is in, or is nearest to: any float gives an index, whatever
+// went wrong before; what is not a number gives the first.
+DEVICE int cell_index(float place, int n)
+{
+    return minimum((int)minimum(maximum(place, 0.0f), 2.0e9f), n - 1);
+}
+DEVICE int cell_index(double place, int n)
+{
+    return minimum((int)minimum(maximum(place, 0.0), 2.0e9), n - 1);
+}
 
 struct Vec3 { float x, y, z; };
 DEVICE Vec3 make_vec3(float x, float y, float z) { Vec3 v; v.x = x; v.y = y; v.z = z; return v; }

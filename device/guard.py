@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from vfx.device.bind import HostArray
 from vfx.device.cpu import CpuDevice
-from vfx.device.launch import HostArray
 
 #: Element-wise functions of numpy and CuPy.
 CUPY_UFUNCS = frozenset("""

@@ -1,26 +1,19 @@
-"""What all devices share: the device interface, and the check of a kernel's arguments."""
+"""What all devices share: the device interface, kernels and their launches."""
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from vfx.device.source import Parameter, Signature, flatten, signatures
-
-HostArray = npt.NDArray[Any]
+from vfx.device.bind import HostArray, KernelError, Record, bind, bind_fields
+from vfx.device.source import Signature, Struct, flatten, read_struct, signatures
 
 
 class DeviceError(Exception):
     """The asked-for device is not to be had here; the message says why and what to do."""
-
-
-class KernelError(TypeError):
-    """A kernel was launched with arguments that its source does not allow."""
 
 
 class Launch:
@@ -28,8 +21,10 @@ class Launch:
 
     def __init__(self, kernel: Kernel, arguments: Sequence[Any]) -> None:
         self.kernel = kernel
-        self.arguments = [bind(kernel, parameter, argument) for parameter, argument
-                          in zip(kernel.signature.parameters, arguments, strict=True)]
+        name = kernel.signature.name
+        self.arguments = [
+            bind(kernel.device, f"kernel {name}, argument {parameter.name}", parameter, argument)
+            for parameter, argument in zip(kernel.signature.parameters, arguments, strict=True)]
         self.count = int(self.arguments[0])
 
 
@@ -53,46 +48,6 @@ class Kernel:
     def __call__(self, *arguments: Any) -> None:
         """Launch over ``arguments[0]`` items."""
         self.device.run([self.prepare(*arguments)])
-
-
-def bind(kernel: Kernel, parameter: Parameter, argument: Any) -> Any:
-    """Return ``argument`` as the device takes it, or raise naming kernel and argument."""
-    where = f"kernel {kernel.signature.name}, argument {parameter.name}"
-    if parameter.role == "value":
-        return bind_value(where, parameter, argument)
-    device = kernel.device
-    if not device.owns(argument):
-        raise KernelError(f"{where}: takes an array of device {device.name}, "
-                          f"not {type(argument).__module__}.{type(argument).__name__}")
-    if argument.dtype != np.dtype(parameter.dtype):
-        raise KernelError(f"{where}: takes {parameter.dtype}, the array holds {argument.dtype}")
-    if not argument.flags.c_contiguous:
-        raise KernelError(f"{where}: the array is not C-contiguous")
-    if parameter.role != "in" and not device.writable(argument):
-        raise KernelError(f"{where}: the kernel writes to it, but the array is read-only")
-    return argument
-
-
-def bind_value(where: str, parameter: Parameter, argument: Any) -> Any:
-    """Return a number as the numpy scalar of the parameter's type; nothing is cut off."""
-    if (isinstance(argument, (bool, np.bool_))
-            or not isinstance(argument, (int, float, np.integer, np.floating))):
-        raise KernelError(f"{where}: takes one {parameter.ctype}, not {type(argument).__name__}")
-    dtype = np.dtype(parameter.dtype)
-    try:
-        if dtype.kind == "f":
-            with np.errstate(over="ignore"):
-                value = dtype.type(float(argument))
-            fits = math.isinf(value) == math.isinf(argument)
-        else:
-            number, info = int(argument), np.iinfo(dtype)
-            fits = number == argument and info.min <= number <= info.max
-            value = dtype.type(number if fits else 0)
-    except (OverflowError, ValueError):  # of an infinite, undefined or very long number
-        fits = False
-    if not fits:
-        raise KernelError(f"{where}: {argument} does not fit {parameter.ctype}")
-    return value
 
 
 class Module:
@@ -127,6 +82,7 @@ class Device(ABC):
 
     def __init__(self) -> None:
         self._modules: dict[str, Module] = {}
+        self._structs: dict[tuple[str, str], Struct] = {}
 
     def module(self, name: str) -> Module:
         """Return the kernels of a ``.cu`` file, named relative to the package root."""
@@ -136,6 +92,15 @@ class Device(ABC):
             self._modules[name] = Module(
                 {s.name: Kernel(self, s, native(s.name)) for s in signatures(text).values()}, name)
         return self._modules[name]
+
+    def struct(self, file: str, name: str, /, **fields: Any) -> Record:
+        """Return a struct of a kernel file or header, filled by the names of its fields.
+
+        Its arrays live as long as the struct, or a launch prepared with it.
+        """
+        if (file, name) not in self._structs:
+            self._structs[file, name] = read_struct(flatten(file), name)
+        return bind_fields(self, self._structs[file, name], fields)
 
     @abstractmethod
     def _load(self, name: str, text: str) -> Callable[[str], Any]:
@@ -148,6 +113,10 @@ class Device(ABC):
     def writable(self, _array: Any) -> bool:
         """Whether kernels may write to an array of this device."""
         return True
+
+    @abstractmethod
+    def address(self, array: Any) -> int:
+        """Return where an array of this device begins in its memory."""
 
     @abstractmethod
     def from_host(self, array: HostArray) -> Any:

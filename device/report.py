@@ -21,7 +21,7 @@ from pathlib import Path
 
 from vfx.device.cuda import NVRTC_OPTIONS, THREADS_A_BLOCK
 from vfx.device.nvrtc import Nvrtc
-from vfx.device.source import flatten, kernel_files
+from vfx.device.source import flatten, kernel_files, layout_checks, signatures
 
 
 @dataclass(frozen=True)
@@ -111,13 +111,19 @@ def parse_ptxas(text: str) -> list[Usage]:
     return found
 
 
+def checked_text(name: str) -> str:
+    """Return a kernel file's flat text, which compiles only if its structs lie as on the host."""
+    text = flatten(name)
+    return text + layout_checks(signatures(text).values())
+
+
 def compile_kernels(nvcc: str, nvrtc: Nvrtc, name: str) -> list[Usage]:
     """Compile a kernel file for all architectures; raises RuntimeError with the complaints."""
     usages = compile_nvcc(nvcc, name)
     oldest, *_, newest = ARCHITECTURES
     for architecture in (oldest, newest):
         complaint = nvrtc.compile(
-            name, flatten(name), [*NVRTC_OPTIONS, f"--gpu-architecture={architecture}"])
+            name, checked_text(name), [*NVRTC_OPTIONS, f"--gpu-architecture={architecture}"])
         if complaint:
             raise RuntimeError(f"{name}: NVRTC failed for {architecture}\n{complaint}")
     return usages
@@ -127,7 +133,7 @@ def compile_nvcc(nvcc: str, name: str) -> list[Usage]:
     """Compile with nvcc and return what ptxas says of the kernels."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / Path(name).name
-        path.write_text(flatten(name), encoding="utf-8")
+        path.write_text(checked_text(name), encoding="utf-8")
         targets = [word for architecture in ARCHITECTURES for word in (
             "-gencode", f"arch={architecture.replace('sm', 'compute')},code={architecture}")]
         run = subprocess.run(

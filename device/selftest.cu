@@ -126,3 +126,35 @@ KERNEL void selftest_vectors(
         length[i] = norm(load_vec3(a, i));
     }
 }
+
+// Fields of every kind, in an order that leaves gaps between them.
+struct SelftestPair {
+    uint8 small;
+    double wide;
+};
+struct SelftestFields {
+    bool flag;
+    uint16 half;
+    SelftestPair pair;
+    uint8 byte;
+    Vec3 shift;
+    const float *x;             // (n,)
+    uint32 word;
+    INOUT float *y;             // (n,)
+    int64 whole, large;
+};
+
+// y = word x + y, and the numbers as the kernel finds them.
+KERNEL void selftest_struct(
+    int n, SelftestFields fields,
+    OUT double *found)          // (n, 10)
+{
+    FOR_EACH(i, n) {
+        fields.y[i] = (float)fields.word * fields.x[i] + fields.y[i];
+        const double number[10] = {
+            fields.flag ? 1.0 : 0.0, (double)fields.half, (double)fields.pair.small,
+            fields.pair.wide, (double)fields.byte, fields.shift.x, fields.shift.y, fields.shift.z,
+            (double)fields.whole, (double)fields.large};
+        for (int k = 0; k < 10; ++k) found[10 * i + k] = number[k];
+    }
+}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +44,7 @@ from vfx.geometry.sources import (
 from vfx.geometry.thickness import (
     MOST_SPACING,
     PLATE_LAYERS,
+    UNEVEN_WALLS,
     mean_thickness,
     refuse_film,
     way_out,
@@ -122,9 +124,8 @@ def check_bodies(bodies: Sequence[Body], folder: Path | None = None) -> None:
                 refuse_film(*_volume_and_area(body, folder))
             except ValueError as error:
                 raise ValueError(f"body '{body.name}' {error}") from None
-    names = [body.name for body in bodies]
-    for name in names:
-        if names.count(name) > 1:
+    for name, count in Counter(body.name for body in bodies).items():
+        if count > 1:
             raise ValueError(f"two bodies are called '{name}', but pieces are named after their "
                              "body; give each its own name")
     n_elements = sum(body_size(body, folder).elements for body in bodies)
@@ -170,16 +171,20 @@ def lowest_point(body: Body, folder: Path | None = None) -> float:
 
 
 def thin_bodies(bodies: Sequence[Body], folder: Path | None = None) -> list[str]:
-    """Return a sentence for each mesh that is probably too thin for its elements."""
+    """Return a sentence for each body that is probably too thin for its elements."""
     lines = []
     for body in bodies:
-        if not body.mesh or body.shape not in MOST_SPACING:
+        # A box of cubes takes as many as fit.
+        if body.shape not in MOST_SPACING or not (body.mesh or body.shape == "tet-shell"):
             continue
         volume, area = _volume_and_area(body, folder)
         thick, spacing = mean_thickness(volume, area), body_size(body, folder).spacing
         if body.shape == "tet-shell" and body.elements:
             spacing *= PLATE_LAYERS
-        if spacing > MOST_SPACING[body.shape] * thick:
+        most = MOST_SPACING[body.shape] * thick
+        if body.shape == "tet-shell" and body.mesh:
+            most *= UNEVEN_WALLS
+        if spacing > most:
             what = "cubes" if body.shape == "grid" else "layers of tetrahedra"
             fix = way_out(volume, area, "lower the spacing, ask for more elements")
             lines.append(f"body '{body.name}' is {thick:.3g} m thick on average, probably too thin "
@@ -189,7 +194,9 @@ def thin_bodies(bodies: Sequence[Body], folder: Path | None = None) -> list[str]
 
 def _volume_and_area(body: Body, folder: Path | None) -> tuple[float, float]:
     """Return the volume [m^3] and the area [m^2] of a body's surface."""
-    surface = surface_of(body, folder)[0]
+    surface, report = surface_of(body, folder)
+    if report is not None:
+        return report.volume, report.area
     return surface_volume(surface), surface_area(surface)
 
 

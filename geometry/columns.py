@@ -19,6 +19,9 @@ from vfx.geometry.handoff import Array
 
 #: Cells that are looked at together, at most, to bound the memory.
 _CELLS_AT_ONCE = 1 << 26
+#: Cuts of columns from which volumes are estimated, at most, and columns along a side at least.
+_MOST_CUTS = 100_000_000
+_FEWEST_ACROSS = 16
 
 
 @dataclass
@@ -81,15 +84,16 @@ def cut_columns(
     corners = device.from_host(np.ascontiguousarray(triangle, dtype=np.int32))
     n_columns = shape[0] * shape[1]
     count = xp.zeros(n_columns, np.int32)
-    grid = (*shape, *origin, step)
-    module.count_crossings(len(triangle), *grid, points, corners, count)
+    raster = device.struct("geometry/columns.cu", "Raster", nx=shape[0], ny=shape[1],
+                           x0=origin[0], y0=origin[1], step=step)
+    module.count_crossings(len(triangle), raster, points, corners, count)
     start = np.zeros(n_columns + 1, np.int64)
     np.cumsum(device.to_host(count), out=start[1:])
     first = device.from_host(start)
     height = xp.zeros(int(start[-1]), np.float64)
     turns = xp.zeros(int(start[-1]), np.int32)
     filled = xp.zeros(n_columns, np.int32)
-    module.list_crossings(len(triangle), *grid, points, corners, first, filled, height, turns)
+    module.list_crossings(len(triangle), raster, points, corners, first, filled, height, turns)
     module.sort_crossings(n_columns, first, height, turns)
     return Columns(device, shape, first, height, turns)
 
@@ -104,9 +108,14 @@ def wound_volumes(
     """
     low, high = vertex.min(axis=0), vertex.max(axis=0)
     size = high - low
-    step = float(max(size[0], size[1])) / n_across
-    if step == 0.0:
+    if not max(size[0], size[1]) > 0.0:
         return 0.0, 0.0, None
+    # Where very many walls lie above each other, fewer columns have to do.
+    a, b, c = (vertex[triangle[:, k], :2] for k in range(3))
+    walls = 0.5 * np.abs((b - a)[:, 0] * (c - a)[:, 1] - (b - a)[:, 1] * (c - a)[:, 0]).sum()
+    n_cuts = float(walls) * (n_across / float(max(size[0], size[1]))) ** 2
+    n_across = max(_FEWEST_ACROSS, int(n_across * min(1.0, (_MOST_CUTS / max(n_cuts, 1.0)) ** 0.5)))
+    step = float(max(size[0], size[1])) / n_across
     shape = (int(size[0] / step) + 1, int(size[1] / step) + 1)
     origin = (float(low[0]) + 0.4142 * step, float(low[1]) + 0.7321 * step)
     columns = cut_columns(device, vertex, triangle, step=step, shape=shape, origin=origin)

@@ -12,6 +12,14 @@ import numpy as np
 
 from vfx.device import Device
 from vfx.geometry.handoff import Array
+from vfx.geometry.mesh_files import MeshError
+
+#: Pairs of triangles whose boxes meet that are looked at, and triangles above points, at most:
+#: what takes half a minute, and the memory of a laptop.
+MOST_PAIRS = 1_000_000_000
+MOST_ABOVE = 100_000_000
+#: Pairs from which it is estimated how many meet.
+_SAMPLES = (512, 16384)
 
 _LEAF = 4
 _BITS = 21
@@ -53,6 +61,7 @@ def find_crossings(device: Device, tree: TriangleTree) -> tuple[Array, int]:
     Triangles that touch, or share a vertex (by its number), do not cut each other there.
     """
     n = len(tree.triangle)
+    _refuse_slivers(tree)
     count, partner = (device.xp.zeros(n, np.int32) for _ in range(2))
     device.module("geometry/crossings.cu").find_crossings(
         n, len(tree.node) // 2, device.from_host(tree.vertex), device.from_host(tree.triangle),
@@ -61,6 +70,25 @@ def find_crossings(device: Device, tree: TriangleTree) -> tuple[Array, int]:
     first = np.flatnonzero(found)
     pair = np.column_stack([tree.order[first], tree.order[other[first]]])
     return pair, int(found.sum(dtype=np.int64))
+
+
+def _refuse_slivers(tree: TriangleTree) -> None:
+    """Raise MeshError where so many triangles reach past so many others that it takes too long."""
+    n = len(tree.triangle)
+    if n * n <= 2 * MOST_PAIRS:
+        return
+    own, other = (tree.box[np.unique(np.linspace(0, n - 1, k).astype(np.int64))]
+                  for k in _SAMPLES)
+    meets = np.ones((len(own), len(other)), dtype=bool)
+    for axis in range(3):
+        meets &= own[:, axis, None] <= other[:, 3 + axis]
+        meets &= own[:, 3 + axis, None] >= other[:, axis]
+    pairs = float(meets.mean()) * n * n / 2
+    if pairs > MOST_PAIRS:
+        raise MeshError(
+            f"has {n:,} triangles so long and thin, or so much over each other, that about "
+            f"{pairs:.2g} pairs of them would have to be compared, over the {MOST_PAIRS:.2g} that "
+            "are; export it with faces that are more even, without fans of very many")
 
 
 def triangles_above(
@@ -79,6 +107,10 @@ def triangles_above(
     module.count_above(*sizes, *arrays, count)
     number = device.to_host(count)
     start = np.concatenate([[0], np.cumsum(number, dtype=np.int64)])
+    if start[-1] > MOST_ABOVE:
+        raise MeshError(f"has so many parts around one another that {int(start[-1]):,} triangles "
+                        f"are above {len(point):,} places, over the {MOST_ABOVE:,} that are "
+                        "counted; leave out inner ones")
     found, turns = (device.xp.zeros(int(start[-1]), np.int32) for _ in range(2))
     module.list_above(*sizes, *arrays, device.from_host(start), found, turns)
     return (np.repeat(np.arange(len(point)), number), tree.order[device.to_host(found)],

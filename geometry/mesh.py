@@ -109,8 +109,9 @@ def find_placement(raw: RawMesh, body: Body) -> Placement:
                         "mesh_unit in the shot")
     vertex = raw.vertex[np.unique(raw.triangle)] @ _UPRIGHT[up].T
     low, high = vertex.min(axis=0), vertex.max(axis=0)
-    size = float((high - low).max())
-    if not 0.0 < size < 1e30 or size < 1e-12 * float(np.abs(vertex).max()):
+    farthest = float(np.abs(vertex).max())
+    size = float((high - low).max()) if farthest < 1e30 else np.inf
+    if not 0.0 < size < 1e30 or size < 1e-12 * farthest:
         raise MeshError(f"has all its vertices at one place ({vertex[0].tolist()}), or so "
                         "far from the origin that they cannot be told apart; export it again")
     scale = unit * body.mesh_scale

@@ -1,4 +1,4 @@
-"""Mesh files as triangles: OBJ, STL and GLB here, others in ``mesh_ply.py`` and ``mesh_usd.py``.
+"""Mesh files as triangles: their kinds, and what they have in common; a module reads each kind.
 
 A file is read whole, as data: nothing in it is run or unpickled, and no other file that it
 names (materials, textures, buffers, layers) is opened. What comes out is what the file says,
@@ -7,11 +7,8 @@ triangulated; :mod:`vfx.geometry.mesh` makes a surface of it.
 
 from __future__ import annotations
 
-import dataclasses
-import io
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -27,10 +24,6 @@ _KNOWN = ", ".join(name.upper() for name in SUFFIXES)
 #: Bytes of a file, and triangles of a mesh, at most.
 LARGEST_FILE = 4_000_000_000
 MOST_TRIANGLES = 50_000_000
-
-
-#: Bytes of a binary STL before its triangles, with their number at the end, and of each.
-_STL_HEAD, _STL_TRIANGLE = 84, 50
 
 
 class MeshError(ValueError):
@@ -84,10 +77,8 @@ def read_raw_mesh(path: Path) -> RawMesh:
             raw = read_usd(path)
         else:
             raw = _read_bytes(path.read_bytes(), suffix)
-    except (MeshError, OSError):
+    except (MeshError, OSError, MemoryError):
         raise
-    except MemoryError:
-        raise MeshError("does not fit into the memory; reduce the mesh") from None
     except Exception as error:
         # Whatever a damaged file makes a reader raise is a damaged file.
         raise MeshError(unreadable(suffix)) from error
@@ -122,6 +113,7 @@ def join_meshes(parts: list[RawMesh]) -> RawMesh:
         notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)))
 
 
+@np.errstate(invalid="ignore", over="ignore")      # what is not finite is refused when all is read
 def placed(raw: RawMesh, world_from_part: Array) -> RawMesh:
     """Return a part moved by an affine (4, 4) matrix; one that mirrors turns its triangles."""
     linear = world_from_part[:3, :3]
@@ -143,7 +135,10 @@ def placed(raw: RawMesh, world_from_part: Array) -> RawMesh:
 
 
 def _read_bytes(data: bytes, suffix: str) -> RawMesh:
+    from vfx.geometry.mesh_glb import read_glb
+    from vfx.geometry.mesh_obj import read_obj
     from vfx.geometry.mesh_ply import read_off, read_ply
+    from vfx.geometry.mesh_stl import read_stl
 
     if suffix in TEXT_SUFFIXES:
         if b"\0" in data:
@@ -153,76 +148,8 @@ def _read_bytes(data: bytes, suffix: str) -> RawMesh:
         # as on any system.
         text = data.decode("utf-8-sig", errors="replace")
         data = text.replace("\r\n", "\n").replace("\r", "\n").encode()
-    if suffix == "ply":
-        return read_ply(data)
-    if suffix == "off":
-        return read_off(data)
-    if suffix == "stl":
-        data, notes = without_padding(data)
-        raw = _read_with_trimesh(data, suffix)
-        return dataclasses.replace(raw, notes=(*raw.notes, *notes))
-    return _read_with_trimesh(data, suffix)
-
-
-def without_padding(data: bytes) -> tuple[bytes, tuple[str, ...]]:
-    """Return a binary STL without what stands behind its last triangle, and a note on that.
-
-    Its count says where that is. What may hold further triangles stays, and is refused: only
-    bytes too few for one, or all alike, are padding. Text has no count that is short enough.
-    """
-    if len(data) < _STL_HEAD:
-        return data, ()
-    end = _STL_HEAD + _STL_TRIANGLE * int.from_bytes(data[_STL_HEAD - 4:_STL_HEAD], "little")
-    extra = data[end:]
-    if end == _STL_HEAD or not extra or (len(extra) >= _STL_TRIANGLE and len(set(extra)) > 1):
-        return data, ()
-    count = "1 byte" if len(extra) == 1 else f"{len(extra):,} bytes"
-    return data[:end], (f"Ignored {count} behind the last triangle of the file.",)
-
-
-def _read_with_trimesh(data: bytes, suffix: str) -> RawMesh:
-    import trimesh
-
-    given = data
-    if suffix == "obj":
-        from vfx.geometry.mesh_obj import forward_obj, plain_lines, rewritten, without_folds
-
-        given = plain_lines(data)
-        data = without_folds(forward_obj(given))
-    # An empty resolver: no file that this one names is ever looked for.
-    try:
-        scene: Any = trimesh.load_scene(
-            io.BytesIO(data), file_type=suffix, resolver={}, process=False)
-    except Exception:
-        if suffix == "obj":
-            # Name the line that is wrong, where one is.
-            rewritten(given)
-        raise
-    parts = []
-    for node in scene.graph.nodes_geometry:
-        matrix, name = scene.graph[node]
-        geometry = scene.geometry[name]
-        if isinstance(geometry, trimesh.Trimesh) and len(geometry.faces):
-            parts.append(placed(_part(geometry), np.asarray(matrix, dtype=np.float64)))
-    if not parts:
-        raise MeshError(no_triangles(suffix))
-    return join_meshes(parts)
-
-
-def _part(geometry: Any) -> RawMesh:
-    triangle = np.asarray(geometry.faces, dtype=np.int64)
-    # Only normals that the file has: trimesh would make up others on request.
-    normal = geometry._cache["vertex_normals"]
-    uv = getattr(geometry.visual, "uv", None)
-    n_vertices = len(geometry.vertices)
-    if normal is not None and np.shape(normal) != (n_vertices, 3):
-        normal = None
-    if uv is not None and np.shape(uv) != (n_vertices, 2):
-        uv = None
-    return RawMesh(
-        vertex=np.asarray(geometry.vertices, dtype=np.float64), triangle=triangle,
-        normal=None if normal is None else np.asarray(normal, dtype=np.float32)[triangle],
-        uv=None if uv is None else np.asarray(uv, dtype=np.float32)[triangle])
+    return {"obj": read_obj, "ply": read_ply, "stl": read_stl, "glb": read_glb,
+            "off": read_off}[suffix](data)
 
 
 def _check_raw(raw: RawMesh, suffix: str) -> None:

@@ -1,42 +1,54 @@
 """USD files as triangles, through usd-core (an optional package: ``pip install '.[usd]'``).
 
 All meshes of the default purpose that are visible, at the first time that has a sample, as
-polygons: subdivision is not applied. A file that composes others (sublayers, references,
-payloads, value clips) is refused, so that only the file named in the shot is ever read; so is one
-that scatters copies of a mesh over points, which would be read as one.
+polygons: subdivision is not applied. A file that composes others is refused
+(:mod:`vfx.geometry.usd_files`); so is one that scatters copies of a mesh over points, which would
+be read as one.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from vfx.device.memory import USD_ADDRESSES, require_addresses
 from vfx.geometry.handoff import Array
-from vfx.geometry.mesh_files import MeshError, RawMesh, join_meshes, placed, unreadable
+from vfx.geometry.mesh_files import MeshError, RawMesh, join_meshes, placed
 from vfx.geometry.polygons import polygon_corners
+from vfx.geometry.usd_files import open_usd
+
+#: Characters of what the library says that are told.
+_LONGEST_WARNING = 100
 
 
 def read_usd(path: Path) -> RawMesh:
     """Return the meshes of a USD file as one, with its unit and upright axis."""
+    require_addresses(USD_ADDRESSES, "USD")
     try:
-        from pxr import Sdf, Usd, UsdGeom
+        from pxr import UsdUtils
     except ImportError:
         raise MeshError("needs the package usd-core to be read, which is not installed: "
                         "pip install 'vfx-fracture[usd]', or save the mesh as OBJ") from None
+    # While it lives, what the library would print is collected.
+    delegate = UsdUtils.CoalescingDiagnosticDelegate()
+    raw = _read(path)
+    if warnings := delegate.TakeUncoalescedDiagnostics():
+        text = warnings[0].commentary.partition("\n")[0].rstrip(":. ")[:_LONGEST_WARNING]
+        more = f", and {len(warnings) - 1} more such" if len(warnings) > 1 else ""
+        raw = dataclasses.replace(raw, notes=(*raw.notes, f"USD warns: {text}{more}."))
+    return raw
+
+
+def _read(path: Path) -> RawMesh:
+    from pxr import Usd, UsdGeom
+
     try:
-        layer = Sdf.Layer.FindOrOpen(str(path))
-    except Exception:
-        layer = None
-    if not layer:
-        raise MeshError(unreadable("USD"))
-    others = sorted(layer.GetCompositionAssetDependencies())
-    if others or _has_clips(layer):
-        named = f" (such as {others[0]})" if others else ""
-        raise MeshError(f"is put together from other files{named}, which are not followed; save "
-                        "it as one: usdcat --flatten -o flat.usdc")
-    stage = Usd.Stage.Open(layer)
+        stage = open_usd(path)
+    except ValueError as error:
+        raise MeshError(str(error)) from None
     time = Usd.TimeCode.EarliestTime()
     cache = UsdGeom.XformCache(time)
     parts, has_subdivision = [], False
@@ -63,19 +75,6 @@ def read_usd(path: Path) -> RawMesh:
         whole.vertex, whole.triangle, whole.normal, whole.uv,
         unit=float(UsdGeom.GetStageMetersPerUnit(stage)),
         up=str(UsdGeom.GetStageUpAxis(stage)).lower(), notes=notes if has_subdivision else ())
-
-
-def _has_clips(layer: Any) -> bool:
-    """Whether a prim takes its values from clips, which are other files."""
-    found = []
-
-    def look(at: Any) -> None:
-        spec = layer.GetPrimAtPath(at) if at.IsPrimPath() else None
-        if spec and spec.HasInfo("clips"):
-            found.append(at)
-
-    layer.Traverse(layer.pseudoRoot.path, look)
-    return bool(found)
 
 
 def _part(mesh: Any, time: Any) -> RawMesh | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -16,16 +16,20 @@ import numpy as np
 from vfx.device import Device
 from vfx.geometry.bodies import Body
 from vfx.geometry.crossings import build_tree, points_inside
-from vfx.geometry.distance import build_distance
 from vfx.geometry.filling import even_places
 from vfx.geometry.grid import body_orientation
 from vfx.geometry.handoff import Array
-from vfx.geometry.sources import body_size, encloses, surface_of
+from vfx.geometry.products import turned
+from vfx.geometry.sources import block_edges, body_size, filling_of, surface_of
 
 #: Places at which two bodies are compared.
 SAMPLES = 20_000
+#: Pairs of bodies that are compared, at most: what takes a minute.
+MOST_PAIRS = 1_000
 #: A common box thinner than this share of its length is that of bodies which just touch.
 _THINNEST = 1e-6
+#: A length [m] beyond all.
+_FAR = 1e9
 
 
 @dataclass(frozen=True)
@@ -40,16 +44,14 @@ class Overlap:
 def find_overlaps(
     device: Device, bodies: Sequence[Body], folder: Path | None = None
 ) -> Iterator[Overlap]:
-    """Yield the pairs of bodies, one of them at least a mesh, that share space at rest."""
-    box = [_world_box(body, folder) for body in bodies]
-    for a, b in combinations(range(len(bodies)), 2):
-        if not (bodies[a].mesh or bodies[b].mesh):
-            continue
-        low, high = np.maximum(box[a][0], box[b][0]), np.minimum(box[a][1], box[b][1])
-        extent = high - low
-        if extent.min() <= _THINNEST * np.abs(extent).max():
-            continue
-        point = low + extent * even_places(SAMPLES)
+    """Yield the pairs of bodies, one of them at least a mesh, that share space at rest.
+
+    Of very many that are near each other the first are compared.
+    """
+    low, high = world_boxes(bodies, folder)
+    for a, b in islice(_near_pairs(bodies, low, high), MOST_PAIRS):
+        corner, extent = _common_box(low, high, a, b)
+        point = corner + extent * even_places(SAMPLES)
         for body in (bodies[a], bodies[b]):
             surface = surface_of(body, folder)[0]
             tree = build_tree(surface.vertex, surface.triangle)
@@ -60,24 +62,36 @@ def find_overlaps(
                           len(point) / SAMPLES * float(extent.prod()))
 
 
-def ball_depth(
-    device: Device, body: Body, center: Sequence[float], radius: float,
-    folder: Path | None = None,
-) -> float:
-    """Return how deep a ball reaches into a body at rest [m]; 0 or less where it does not."""
-    surface = surface_of(body, folder)[0]
-    local = body_orientation(body).T @ np.subtract(center, body.center)
-    low, high = surface.vertex.min(axis=0), surface.vertex.max(axis=0)
-    outside = np.linalg.norm(np.maximum(np.maximum(low - local, local - high), 0.0))
-    if outside >= radius:
-        return radius - float(outside)
-    scale = float((high - low).max())
-    middle = 0.5 * (low + high)
-    tree = build_distance(device, (surface.vertex[surface.triangle] - middle) / scale)
-    nearest, _ = tree.nearest(device.from_host(((local - middle) / scale)[None]))
-    distance = scale * float(np.linalg.norm(
-        device.to_host(nearest)[0] - (local - middle) / scale))
-    return radius + distance if encloses(surface, local) else radius - distance
+def _near_pairs(bodies: Sequence[Body], low: Array, high: Array) -> Iterator[tuple[int, int]]:
+    """Yield pairs of bodies, one of them at least a mesh, whose boxes share space."""
+    is_mesh = np.array([bool(body.mesh) for body in bodies])
+    for a in range(len(bodies) - 1):
+        _, extent = _common_box(low, high, a, slice(a + 1, None))
+        near = extent.min(axis=1) > _THINNEST * np.abs(extent).max(axis=1)
+        for b in np.flatnonzero(near & (is_mesh[a] | is_mesh[a + 1:])).tolist():
+            yield a, a + 1 + b
+
+
+def _common_box(low: Array, high: Array, a: int, b: int | slice) -> tuple[Array, Array]:
+    """Return the lower corner and the edges of what boxes have in common; below 0 for nothing."""
+    corner = np.maximum(low[a], low[b])
+    return corner, np.minimum(high[a], high[b]) - corner
+
+
+def ball_depths(body: Body, center: Array, radius: Array, folder: Path | None = None) -> Array:
+    """Return how deep balls, center (k, 3) and radius (k,), reach into a body at rest (k,) [m].
+
+    0 or less where they do not.
+    """
+    local = turned(center - np.array(body.center), body_orientation(body).T)
+    if not body.mesh:
+        beside = np.abs(local) - 0.5 * np.array(block_edges(body))
+        outside = np.linalg.norm(np.maximum(beside, 0.0), axis=1)
+        depth: Array = radius - outside - np.minimum(beside.max(axis=1), 0.0)
+        return depth
+    filling = filling_of(body, folder)
+    away = filling.depth(local, np.full(len(local), _FAR))
+    return np.asarray(radius + np.where(filling.holds(local), away, -away))
 
 
 def harmless_depth(body: Body, folder: Path | None = None) -> float:
@@ -85,7 +99,8 @@ def harmless_depth(body: Body, folder: Path | None = None) -> float:
     return 0.5 * body_size(body, folder).spacing
 
 
-def _world_box(body: Body, folder: Path | None) -> tuple[Array, Array]:
-    """Return the lower and upper corner of a body at rest."""
-    vertex = surface_of(body, folder)[0].vertex @ body_orientation(body).T + np.array(body.center)
-    return vertex.min(axis=0), vertex.max(axis=0)
+def world_boxes(bodies: Sequence[Body], folder: Path | None = None) -> tuple[Array, Array]:
+    """Return the lower and upper corners (b, 3) of bodies at rest [m]."""
+    vertex = [surface_of(body, folder)[0].vertex @ body_orientation(body).T
+              + np.array(body.center) for body in bodies]
+    return np.array([v.min(axis=0) for v in vertex]), np.array([v.max(axis=0) for v in vertex])

@@ -6,12 +6,19 @@ others, as an L or a star may be, a fan would lie over itself: ears are cut off 
 
 from __future__ import annotations
 
+import heapq
+
 import numpy as np
 
 from vfx.geometry.handoff import Array
+from vfx.geometry.mesh_files import MeshError
 
 #: A fan's triangle faces backward if its area is less than minus this share of the face's.
 _ROUNDING = 1e-12
+#: Corners of a face from which a fan is tried before ears are cut.
+FANS_TRIED = 8
+#: Corners of a face that ears are cut from: that takes time with the square of them.
+MOST_CORNERS = 20_000
 
 
 def polygon_corners(vertex: Array, index: Array, count: Array) -> Array:
@@ -21,13 +28,28 @@ def polygon_corners(vertex: Array, index: Array, count: Array) -> Array:
     ``vertex`` (v, 3).
     """
     corner = fan_corners(count)
-    folded = folded_fans(vertex, index, count)
-    if not folded.any():
-        return corner
     first = np.cumsum(count) - count
     fan_end = np.cumsum(np.maximum(count - 2, 0))
-    for k in np.flatnonzero(folded).tolist():
+    folded = np.flatnonzero(folded_fans(vertex, index, count))
+    # Many faces that are not seen whole from the first corner are from another.
+    for turn in range(1, FANS_TRIED):
+        if not len(folded):
+            break
+        length = count[folded]
+        fan = fan_corners(length)
+        owner = np.repeat(np.arange(len(folded)), length - 2)
+        start = (np.cumsum(length) - length)[owner, None]
+        fan = first[folded][owner, None] + (fan - start + turn) % length[owner, None]
+        still = _lie_over(vertex[index[fan]], owner, len(folded))
+        mended = ~still[owner]
+        step = np.arange(len(owner)) - (np.cumsum(length - 2) - length + 2)[owner]
+        corner[((fan_end - count + 2)[folded][owner] + step)[mended]] = fan[mended]
+        folded = folded[still]
+    for k in folded.tolist():
         own = index[first[k]:first[k] + count[k]]
+        if len(own) > MOST_CORNERS:
+            raise MeshError(f"has a face of {len(own):,} corners that is not convex, and over the "
+                            f"{MOST_CORNERS:,} that are cut into triangles; triangulate it before")
         corner[fan_end[k] - count[k] + 2:fan_end[k]] = first[k] + cut_ears(vertex[own])
     return corner
 
@@ -44,37 +66,63 @@ def fan_corners(count: Array) -> Array:
 def folded_fans(vertex: Array, index: Array, count: Array) -> Array:
     """Return which polygons (p,) bool have a fan that lies over itself."""
     owner = np.repeat(np.arange(len(count)), np.maximum(count - 2, 0))
-    at = vertex[index[fan_corners(count)]]
+    return _lie_over(vertex[index[fan_corners(count)]], owner, len(count))
+
+
+def _lie_over(at: Array, owner: Array, n: int) -> Array:
+    """Return which of n polygons (n,) bool have triangles (t, 3, 3) that face opposite sides."""
     normal = np.cross(at[:, 1] - at[:, 0], at[:, 2] - at[:, 0])
-    whole = np.stack([np.bincount(owner, normal[:, axis], minlength=len(count))
-                      for axis in range(3)], axis=1)
+    whole = np.stack([np.bincount(owner, normal[:, axis], minlength=n) for axis in range(3)],
+                     axis=1)
     along = np.einsum("ij,ij->i", normal, whole[owner])
     backward = along < -_ROUNDING * (whole**2).sum(axis=1)[owner]
-    return np.bincount(owner, backward, minlength=len(count)) > 0
+    return np.bincount(owner, backward, minlength=n) > 0
 
 
 def cut_ears(point: Array) -> Array:
     """Return the triangles (n - 2, 3) of one polygon of corners ``point`` (n, 3), about flat.
 
-    One that cuts itself has no right triangles; it gets some of the same border.
+    The widest ear goes first; corners on a straight side come last. One that cuts itself has no
+    right triangles; it gets some of the same border.
     """
     flat = _in_its_plane(point)
-    left = list(range(len(point)))
-    triangle = []
-    while len(left) > 3:
-        places = flat[left]
-        before, after = np.roll(places, 1, axis=0), np.roll(places, -1, axis=0)
-        turn = _turn(before, places, after)
-        # The widest ear first; corners on a straight side come last.
-        for at in np.argsort(-turn, kind="stable").tolist():
-            if turn[at] < 0.0 or not _holds_any(before[at], places[at], after[at],
-                                                places[turn <= 0.0]):
-                break
-        else:
-            at = 0
-        triangle.append([left[at - 1], left[at], left[(at + 1) % len(left)]])
-        del left[at]
-    return np.array([*triangle, left], dtype=np.int64)
+    n = len(point)
+    before, after = (np.arange(n) - 1) % n, (np.arange(n) + 1) % n
+    turn = _turn(flat[before], flat, flat[after])
+    left = np.ones(n, dtype=bool)
+    order = [(-wide, k) for k, wide in enumerate(turn.tolist())]
+    heapq.heapify(order)
+    # An ear with a corner in it waits until that one is cut off, or no longer points inward.
+    waiting: dict[int, list[int]] = {}
+    triangle: list[list[int]] = []
+    while len(triangle) < n - 3:
+        at = -1
+        while order and at < 0:
+            wide, k = heapq.heappop(order)
+            if not left[k] or -wide != turn[k]:
+                continue
+            held = -1 if turn[k] < 0.0 else _held(
+                flat, before[k], k, after[k], np.flatnonzero(left & (turn <= 0.0)))
+            if held < 0:
+                at = k
+            else:
+                waiting.setdefault(held, []).append(k)
+        if at < 0:
+            at = int(np.argmax(left))
+        a, b = int(before[at]), int(after[at])
+        triangle.append([a, at, b])
+        left[at] = False
+        after[a], before[b] = b, a
+        freed = waiting.pop(at, [])
+        for k in (a, b):
+            turn[k] = _turn(flat[before[k]], flat[k], flat[after[k]])
+            freed.append(k)
+            if turn[k] > 0.0:
+                freed += waiting.pop(k, [])
+        for k in freed:
+            heapq.heappush(order, (-float(turn[k]), k))
+    rest = np.flatnonzero(left).tolist()
+    return np.array([*triangle, rest], dtype=np.int64)
 
 
 def _in_its_plane(point: Array) -> Array:
@@ -94,9 +142,14 @@ def _turn(a: Array, b: Array, c: Array) -> Array:
     return np.asarray(ab[..., 0] * ac[..., 1] - ab[..., 1] * ac[..., 0])
 
 
-def _holds_any(a: Array, b: Array, c: Array, point: Array) -> bool:
-    """Whether a triangle has one of the points (n, 2) in it or on it, but for its corners."""
-    other = ~((point == a).all(axis=1) | (point == b).all(axis=1) | (point == c).all(axis=1))
-    p = point[other]
-    return bool(((_turn(a, b, p) >= 0.0) & (_turn(b, c, p) >= 0.0)
-                 & (_turn(c, a, p) >= 0.0)).any())
+def _held(flat: Array, a: int, b: int, c: int, other: Array) -> int:
+    """Return one of the ``other`` corners (m,) in a triangle or on it, but at none of its own."""
+    low, high = flat[[a, b, c]].min(axis=0), flat[[a, b, c]].max(axis=0)
+    point = flat[other]
+    near = ((point >= low) & (point <= high)).all(axis=1)
+    point, other = point[near], other[near]
+    inside = ((_turn(flat[a], flat[b], point) >= 0.0) & (_turn(flat[b], flat[c], point) >= 0.0)
+              & (_turn(flat[c], flat[a], point) >= 0.0))
+    for own in (a, b, c):
+        inside &= (point != flat[own]).any(axis=1)
+    return int(other[np.argmax(inside)]) if inside.any() else -1

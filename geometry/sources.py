@@ -1,11 +1,12 @@
 """Where the surface of a body comes from, and how many elements it will have.
 
-A surface is read, made or cut out as a box once in a process and kept, for the checks, the
-estimates and the construction all ask for it.
+A surface is read or made once in a process and kept, for the checks, the estimates and the
+construction all ask for it.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
 import math
@@ -88,6 +89,11 @@ def source_hash(body: Body, folder: Path | None = None) -> str:
 
 def body_size(body: Body, folder: Path | None = None) -> BodySize:
     """Return how many elements a body will have, and lambda; raises as ``surface_of``."""
+    return _body_size(body, folder, _stamp(body, folder) if body.mesh else ())
+
+
+@functools.cache
+def _body_size(body: Body, folder: Path | None, stamp: tuple[int, ...]) -> BodySize:
     if body.is_block:
         edges = block_edges(body)
         return BodySize(math.prod(body.cells), body.spacing,
@@ -148,6 +154,15 @@ def surface_area(surface: Surface) -> float:
     return 0.5 * float(np.linalg.norm(np.cross(b - a, c - a), axis=1).sum())
 
 
+def unplaced(body: Body) -> Body:
+    """Return a body as it is but for its name, place and motion, which many alike differ in."""
+    if body.grading_deviation:
+        return body
+    zero = (0.0, 0.0, 0.0)
+    return dataclasses.replace(body, name="", material="", seed=0, center=zero, rotation=zero,
+                               velocity=zero, angular_velocity=zero)
+
+
 def mean_neighbors(
     body: Body, away: Array, volume: float, folder: Path | None = None
 ) -> float:
@@ -157,7 +172,7 @@ def mean_neighbors(
     spread evenly over a ``volume`` [lambda^3]; in a graded body lambda is each element's own.
     """
     size, surface = body_size(body, folder), surface_of(body, folder)[0]
-    filling = _filling(body, folder)
+    filling = filling_of(body, folder)
     place = filling.place
     relative = _relative_sizes(body, surface, place)
     scale = size.spacing * relative
@@ -174,7 +189,7 @@ def mean_neighbors(
 
 def places_in(body: Body, folder: Path | None = None) -> Array:
     """Return places (n, 3) [m] in the world that are spread evenly over a body at rest."""
-    local = _filling(body, folder).place if body.mesh else (
+    local = filling_of(body, folder).place if body.mesh else (
         (even_places(PLACES) - 0.5) * np.array(block_edges(body)))
     place: Array = np.array(body.center) + turned(local, body_orientation(body))
     return place
@@ -210,7 +225,7 @@ def _count(
 def _graded_density(body: Body, folder: Path | None) -> float:
     """Return about how many sites a graded body has of those it had if all were the finest."""
     relative = _relative_sizes(
-        body, surface_of(body, folder)[0], _filling(body, folder).place)
+        body, surface_of(body, folder)[0], filling_of(body, folder).place)
     return float((relative**-3.0).mean())
 
 
@@ -225,7 +240,7 @@ def _relative_sizes(body: Body, surface: Surface, place: Array) -> Array:
     return relative
 
 
-def _filling(body: Body, folder: Path | None) -> Filling:
+def filling_of(body: Body, folder: Path | None = None) -> Filling:
     """Return what a body fills, in its axes."""
     if not body.mesh:
         return Filling(_device(), box_surface(block_edges(body)))
@@ -260,7 +275,7 @@ def _stamp(body: Body, folder: Path | None) -> tuple[int, ...]:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-@functools.lru_cache(maxsize=8)
+@functools.cache
 def _mesh_surface(
     mesh: str, path: str, stamp: tuple[int, ...], placement: tuple[object, ...]
 ) -> tuple[Surface, MeshReport]:
@@ -271,7 +286,7 @@ def _mesh_surface(
     return make_surface(_device(), _raw_mesh(mesh, path), body)
 
 
-@functools.lru_cache(maxsize=8)
+@functools.cache
 def _mesh_filling(
     mesh: str, path: str, stamp: tuple[int, ...], placement: tuple[object, ...]
 ) -> Filling:
@@ -286,8 +301,10 @@ def _raw_mesh(mesh: str, path: str) -> RawMesh:
     return read_raw_mesh(Path(path))
 
 
-@functools.lru_cache(maxsize=8)
+@functools.cache
 def _file_hash(path: str, stamp: tuple[int, ...]) -> str:
+    if not os.path.isfile(path):
+        raise OSError(f"{path}: is no regular file")      # to read a pipe is to wait for ever
     digest = hashlib.blake2b(digest_size=20)
     with open(path, "rb") as file:
         while block := file.read(1 << 20):

@@ -10,6 +10,8 @@ MOST_THIN_CELLS = 30_000_000
 #: Spacings in thicknesses of a plate: wider, its cubes have half as much volume again, or its
 #: layers of tetrahedra leave out too much of it.
 MOST_SPACING = {"grid": 1.5, "tet-shell": 5.2}
+#: Share of that for layers in meshes, whose walls are thinner in some places than in others.
+UNEVEN_WALLS = 0.67
 #: Layers of a number of tetrahedra are so much farther apart in a plate than in a thick body.
 PLATE_LAYERS = 1.5
 

@@ -5,6 +5,8 @@ Two files in turn, so that a crash while writing one loses nothing but the time 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,14 +17,16 @@ from vfx.pipeline.errors import DamagedFile, MissingInput
 
 FILES = ("checkpoint.a.npz", "checkpoint.b.npz")
 _STEP = "pipeline_step"
+_HISTORY = "pipeline_history"
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The state of a simulation after ``step`` steps, as it gave it."""
+    """The state of a simulation after ``step`` steps, as it gave it, and its ``history`` so far."""
 
     step: int
     state: Arrays
+    history: str
 
 
 def damaged_checkpoints(folder: Path) -> list[Path]:
@@ -39,38 +43,42 @@ class CheckpointPair:
         self._next = 0
         self.damaged: list[str] = []
 
-    def save(self, step: int, state: Arrays) -> None:
+    def save(self, checkpoint: Checkpoint) -> None:
         """Publish a checkpoint over the older of the two."""
-        arrays = dict(state)
-        arrays[FINGERPRINT] = np.array(self._fingerprint)
-        arrays[_STEP] = np.array(step, np.int64)
-        write_npz(self._paths[self._next], arrays)
+        write_npz(self._paths[self._next], {
+            **checkpoint.state, FINGERPRINT: np.array(self._fingerprint),
+            _STEP: np.array(checkpoint.step, np.int64),
+            _HISTORY: np.frombuffer(checkpoint.history.encode(), np.uint8)})
         self._next = 1 - self._next
 
-    def newest(self, until: int) -> Checkpoint | None:
-        """Return the latest whole checkpoint of this fingerprint that is not beyond ``until``.
+    def newest_first(self, until: int) -> Iterator[Checkpoint]:
+        """Yield the checkpoints of this fingerprint that are not beyond ``until``, latest first.
 
-        Damaged ones are named in ``damaged``; the next save goes over the other file.
+        Damaged ones are named in ``damaged``; the next save goes over the file that is not the
+        last one yielded.
         """
-        best: Checkpoint | None = None
         self.damaged = []
+        found: list[tuple[int, int]] = []
         for i, path in enumerate(self._paths):
-            try:
-                arrays = read_npz(path)
-                fingerprint, step = str(arrays.pop(FINGERPRINT)), int(arrays.pop(_STEP))
-            except MissingInput:
-                continue
-            except (DamagedFile, KeyError, TypeError, ValueError):
-                self.damaged.append(str(path))
-                continue
-            if fingerprint != self._fingerprint or step > until:
-                continue
-            if best is None or step > best.step:
-                best = Checkpoint(step, arrays)
+            with self._noting_damage(path):
+                head = read_npz(path, [FINGERPRINT, _STEP])
+                if str(head[FINGERPRINT]) == self._fingerprint and int(head[_STEP]) <= until:
+                    found.append((int(head[_STEP]), i))
+        for step, i in sorted(found, reverse=True):
+            with self._noting_damage(self._paths[i]):
+                state = read_npz(self._paths[i])
+                if state.pop(FINGERPRINT, None) is None:
+                    raise DamagedFile(f"{self._paths[i]}: damaged: its seal is gone")
+                del state[_STEP]
+                history = state.pop(_HISTORY).tobytes().decode()
                 self._next = 1 - i
-        return best
+                yield Checkpoint(step, state, history)
 
-    def remove(self) -> None:
-        """Remove both files."""
-        for path in self._paths:
-            path.unlink(missing_ok=True)
+    @contextmanager
+    def _noting_damage(self, path: Path) -> Iterator[None]:
+        try:
+            yield
+        except MissingInput:
+            pass
+        except DamagedFile:
+            self.damaged.append(str(path))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,6 +25,7 @@ from vfx.pipeline.cli_options import (
 from vfx.pipeline.cli_preview import add_preview_command
 from vfx.pipeline.errors import MissingInput, PipelineError
 from vfx.pipeline.frames import frames_text
+from vfx.pipeline.paths import NamedPath
 from vfx.pipeline.progress import Progress, StopSignals
 from vfx.pipeline.report import check_report, clean, refused_mesh_lines, status_table
 from vfx.pipeline.review import make_review
@@ -43,6 +45,7 @@ from vfx.pipeline.run import (
 )
 from vfx.pipeline.stage_comp import FOLDER as COMP_FOLDER
 from vfx.pipeline.stages import STAGE, STAGES, Stage
+from vfx.pipeline.streams import tell
 from vfx.pipeline.templates import list_templates, write_asset, write_new_shot
 
 if TYPE_CHECKING:
@@ -74,7 +77,7 @@ def main() -> None:
       vfx stage render plate.toml --frames 1001-1048x4 --device cuda:0
     \b
     Exit codes: 0 well, 1 a frame failed, 2 bad settings, 3 missing input, device or room,
-    130 Ctrl-C, 143 SIGTERM. A stopped or killed run goes on where it was.
+    129 SIGHUP, 130 Ctrl-C, 143 SIGTERM. A stopped or killed run goes on where it was.
     """
 
 
@@ -136,21 +139,25 @@ def run(shot: Path, frames: str | None, device: str, work: Path | None, force: b
 @main.command()
 @SHOT
 @WORK
+@click.option("--verify", is_flag=True, help="Read every file whole, instead of trusting those "
+              "that have the size and the time with which they were written.")
 @ends_in_sentences
-def status(shot: Path, work: Path | None) -> None:
+def status(shot: Path, work: Path | None, verify: bool) -> None:
     """Show what is done, stale, damaged or missing.
 
-    A table of stages by frames, and the command that makes the rest. Every file is read whole.
-    done: as the shot wants it now; stale: made from other settings or other files, or not yet
-    checked for comp; damaged: not what was written; missing: not there.
+    A table of stages by frames, and the command that makes the rest. done: as the shot wants it
+    now; stale: made from other settings or other files, or not yet checked for comp; damaged: not
+    what was written; missing: not there. A run reads every file whole before it trusts it, and
+    so does --verify.
 
     \b
     Examples:
       vfx status shots/glass.toml
-      vfx status shots/glass.toml --work /disk/glass
+      vfx status shots/glass.toml --verify --work /disk/glass
     """
     request = Request(shot, work=work)
-    click.echo("\n".join(status_table(open_work(request), request.arguments())))
+    opened = open_work(request, quick=not verify)
+    click.echo("\n".join(status_table(opened, request.arguments())))
 
 
 @main.command()
@@ -184,7 +191,7 @@ def check(shot: Path, work: Path | None) -> None:
 
 
 @main.command()
-@click.argument("name")
+@click.argument("name", type=NamedPath())
 @click.option("--from", "template", default="glass", show_default=True, metavar="TEMPLATE",
               shell_complete=lambda context, parameter, incomplete: [
                   CompletionItem(name) for name in list_templates()
@@ -199,12 +206,12 @@ def new(name: str, template: str) -> None:
       vfx new plate --from glass_small
     """
     path = write_new_shot(name, template)
-    click.echo(f"wrote {path}; next: vfx check {path}")
+    tell(f"wrote {path}; next: {shlex.join(['vfx', 'check', str(path)])}")
 
 
 @main.command()
 @click.argument("name")
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("file", type=NamedPath(path_type=Path, dir_okay=False))
 @ends_in_sentences
 def asset(name: str, file: Path) -> None:
     """Write a mesh of ours as FILE, an OBJ.
@@ -216,7 +223,7 @@ def asset(name: str, file: Path) -> None:
       vfx asset vase vase.obj
     """
     write_asset(name, file)
-    click.echo(f"wrote {file}")
+    tell(f"wrote {file}")
 
 
 @main.command("clean")
@@ -241,10 +248,12 @@ def clean_command(shot: Path, name: str, work: Path | None, dry_run: bool) -> No
     removed = clean(open_work(Request(shot, work=work)), name, dry_run=dry_run)
     for path in removed if dry_run else ():
         click.echo(path)
-    click.echo(f"{'would remove' if dry_run else 'removed'} {len(removed)} file(s)")
+    (click.echo if dry_run else tell)(
+        f"{'would remove' if dry_run else 'removed'} {len(removed)} file(s)")
 
 
 @main.command()
+@ends_in_sentences
 def reference() -> None:
     """Print every key of a shot file, as Markdown."""
     from vfx.pipeline.reference import reference as all_keys
@@ -254,6 +263,7 @@ def reference() -> None:
 
 @main.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@ends_in_sentences
 def completion(shell: str) -> None:
     """Print what makes SHELL complete commands, options and files.
 
@@ -305,7 +315,7 @@ def bench() -> None:
 @click.option("--particles", type=click.IntRange(min=64, max=10**9), metavar="N",
               help="A body of about this size instead; the largest block with --scaling.")
 @kernel_options("cpu")
-@click.option("--cache", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+@click.option("--cache", type=NamedPath(path_type=Path, file_okay=False), metavar="DIR",
               default=Path("work/bench"), show_default=True,
               help="Where points and states are kept; it may be removed at any time.")
 @json_option
@@ -347,7 +357,7 @@ def bench_sim(case: str | None, at: int, steps: int | None, peer: str | None, sc
 @click.option("--elements", type=click.IntRange(min=512, max=10**8), metavar="N",
               help="A body of about this many elements instead of the paper's size.")
 @kernel_options("cpu")
-@click.option("--cache", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+@click.option("--cache", type=NamedPath(path_type=Path, file_okay=False), metavar="DIR",
               default=Path("work/bench"), show_default=True,
               help="Where solids are kept; it may be removed at any time.")
 @json_option
@@ -408,7 +418,7 @@ def bench_geometry(case: str | None, elements: int | None, scaling: bool, peer: 
 @bench.command("validate")
 @click.argument("names", nargs=-1, type=click.Choice(
     ["lammps", "notched-plate", "kalthoff-winkler", "energy-release", "parameters"]))
-@click.option("--plots", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+@click.option("--plots", type=NamedPath(path_type=Path, file_okay=False), metavar="DIR",
               help="Draw a picture of each there (needs matplotlib).")
 @json_option
 @ends_in_sentences
@@ -454,7 +464,8 @@ def _lineage(request: Request, dry_run: bool) -> None:
         job, = prepare(request, [STAGE["align"]], Progress(), stop)
         if dry_run:
             click.echo(f"lineage: would follow the pieces through frame {job.frames[-1]}")
-        else:
+            return
+        with job.work.in_use():
             run_lineage(job)
 
 
@@ -462,20 +473,23 @@ def _run(stages: list[Stage], request: Request, dry_run: bool, *, review: bool =
     progress = Progress()
     with StopSignals().caught() as stop:
         jobs = prepare(request, stages, progress, stop)
+        work = jobs[-1].work
         say_warnings(jobs)
-        for job in jobs:
-            stop.check()
-            if dry_run:
+        if dry_run:
+            for job in jobs:
                 click.echo("\n".join(describe(job)))
-            else:
+            if review:
+                click.echo("\n".join(describe_comp(jobs[-1])))
+            return
+        with work.in_use():
+            for job in jobs:
+                stop.check()
                 run_job(job)
-        if review and dry_run:
-            click.echo("\n".join(describe_comp(jobs[-1])))
-        elif review:
-            finish_run(jobs[-1], progress, stop)
-            progress.log_to(jobs[-1].work.folder, "review")
-            for line in make_review(jobs[-1].work):
-                progress.say(line)
+            if review:
+                finish_run(jobs[-1], progress, stop)
+                progress.log_to(work.folder, "review")
+                for line in make_review(work):
+                    progress.say(line)
 
 
 add_handoff_commands(main)

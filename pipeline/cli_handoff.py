@@ -19,6 +19,7 @@ from vfx.pipeline.export_usd import INSTANCER_ABOVE
 from vfx.pipeline.farm.graph import DEFAULT_CHUNK
 from vfx.pipeline.farm.submit import FARMS, FarmRequest, plan_submission, preview
 from vfx.pipeline.farm.submit import submit as start_submission
+from vfx.pipeline.paths import NamedPath
 from vfx.pipeline.physics import check_folder
 from vfx.pipeline.progress import Progress, StopSignals
 from vfx.pipeline.review import FOLDER as REVIEW_FOLDER
@@ -86,7 +87,7 @@ def submit(shot: Path, farm: str, chunk: int, frames: str | None, at_once: int |
               help="usd and abc: animated pieces; obj: a file a frame; vdb: dust, a volume a "
               "frame.")
 @FRAMES
-@click.option("--output", type=click.Path(path_type=Path), metavar="PATH",
+@click.option("--output", type=NamedPath(path_type=Path), metavar="PATH",
               help="File (usd, abc) or folder (obj, vdb); by default in <work>/export.")
 @click.option("--debris", type=click.FloatRange(min=0.0), metavar="METRES",
               help="usd: pieces smaller than this become points; by default single elements. "
@@ -146,7 +147,7 @@ def review(shot: Path, frames: str | None, work: Path | None) -> None:
     chosen = frames_to_take(request, opened.shot)
     check_folder(opened.folder / REVIEW_FOLDER, 0)
     progress = Progress()
-    with StopSignals().caught() as stop, progress.stage("review"):
+    with opened.in_use(), StopSignals().caught() as stop, progress.stage("review"):
         def report(fraction: float) -> None:
             stop.check()
             progress.update(None, fraction)

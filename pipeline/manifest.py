@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from vfx.pipeline.cache import Published, locked, publish_bytes
+from vfx.pipeline.seal import read_regular
 
 FILE_NAME = "manifest.json"
 LOCK_NAME = ".manifest.lock"
@@ -53,7 +54,8 @@ class Manifest:
         """Return the manifest as readable JSON."""
         files = {
             name: {"fingerprint": entry.fingerprint, "hash": entry.published.hash,
-                   "size": entry.published.size, "device": entry.device}
+                   "size": entry.published.size, "time": entry.published.time,
+                   "device": entry.device}
             for name, entry in sorted(self.files.items())}
         return json.dumps(
             {"stage": self.stage, "version": self.version, "files": files}, indent=1) + "\n"
@@ -62,7 +64,7 @@ class Manifest:
 def read_manifest(folder: Path, stage: str, version: int) -> Manifest:
     """Return the manifest of a stage's folder; an absent or damaged one lists nothing."""
     try:
-        document = json.loads((folder / FILE_NAME).read_bytes())
+        document = json.loads(read_regular(folder / FILE_NAME))
         files = {name: _entry(table) for name, table in document["files"].items()}
     except (FileNotFoundError, NotADirectoryError):
         return Manifest(stage, version, fault="missing")
@@ -84,8 +86,9 @@ def update_manifest(
 
 
 def _entry(table: dict[str, Any]) -> Entry:
-    size = table["size"]
+    numbers = (table["size"], table.get("time", 0))
     words = (table["fingerprint"], table["hash"], table["device"])
-    if not isinstance(size, int) or not all(isinstance(word, str) for word in words):
+    if not (all(isinstance(number, int) for number in numbers)
+            and all(isinstance(word, str) for word in words)):
         raise TypeError("an entry of the manifest is malformed")
-    return Entry(words[0], Published(words[1], size), words[2])
+    return Entry(words[0], Published(words[1], *numbers), words[2])

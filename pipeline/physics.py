@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +18,8 @@ from vfx.pipeline.errors import MissingInput, ShotError, StorageError
 from vfx.pipeline.quantities import as_size
 from vfx.pipeline.shot import Shot
 from vfx.pipeline.stage_render import no_uv, surface_textures
-from vfx.sim.extent import depth_in, is_empty, nothing_there
+from vfx.sim.extent import Held, depth_in, find_held, nothing_there
+from vfx.sim.material import SHELL, thrown_speed
 from vfx.sim.plan import Plan, make_plan
 
 if TYPE_CHECKING:
@@ -24,6 +27,10 @@ if TYPE_CHECKING:
     from vfx.geometry.elements import Surface
     from vfx.raytrace.camera_path import CameraPath
 
+_GENTLE = 1.0                # [m/s]: a ball that throws things off no faster is no surprise
+_MOST_COMPARED = 10_000      # pairs of a body and a collider, whose places are looked at
+_MOST_PACES = 4              # bodies that are stepped for an estimate of the time
+_QUICKLY_DIVIDED = 3000      # elements that are divided in a fraction of a second
 _FLOOR_SLACK = 1e-3          # of a cube's edge: so deep in the floor still counts as touching
 _SOLID_BYTES = 80            # of a particle in geometry/solid.npz, its three edges included
 _FACES_BYTES = 700           # of one that stores its faces
@@ -45,6 +52,20 @@ def check_geometry(shot: Shot, available: int) -> int:
     except ValueError as error:
         raise ShotError(f"{shot.path}: {error}") from None
     return needed
+
+
+def check_division(shot: Shot) -> None:
+    """Divide bodies that are quickly divided: whether a thin one can be shows only then."""
+    from vfx.device import open_device
+    from vfx.geometry.build import build_solid
+
+    is_sure = all(body.is_block for body in shot.bodies)
+    if is_sure or shot.n_particles > _QUICKLY_DIVIDED or len(shot.bodies) > _MOST_PACES:
+        return
+    try:
+        build_solid(open_device("cpu"), shot.bodies)
+    except ValueError as error:
+        raise ShotError(f"{shot.path}: {error}") from None
 
 
 def check_meshes(shot: Shot) -> None:
@@ -69,8 +90,9 @@ def check_meshes(shot: Shot) -> None:
 
 def check_uv(shot: Shot) -> None:
     """Refuse a texture on a body that will have no uv."""
+    textured = surface_textures(shot)
     for i, body in enumerate(shot.bodies):
-        if body.material not in surface_textures(shot):
+        if body.material not in textured:
             continue
         surface = _surface(body)
         if body.shape == "grid" or (surface is not None and not surface.uv.any()):
@@ -98,12 +120,13 @@ def check_camera(shot: Shot, camera: CameraPath) -> None:
         return f"{shot.path}: camera.position: found {place} at frame {frame}"
 
     if shot.floor.enabled and shot.floor_look.visible:
-        below = next((frame for frame in shot.frames
-                      if camera(frame).position[1] < shot.floor.height), None)
-        if below is not None:
+        frames = np.array(shot.frames if camera.moves is not None else [shot.first_frame])
+        below = frames[camera.rows(frames)[:, 1] < shot.floor.height]
+        if len(below):
             raise ShotError(
-                f"{found(below)}, which is below the floor at {shot.floor.height:g} m, behind "
-                "which nothing would be seen; raise the camera, or set floor_look.visible = false")
+                f"{found(int(below[0]))}, which is below the floor at {shot.floor.height:g} m, "
+                "behind which nothing would be seen; raise the camera, or set "
+                "floor_look.visible = false")
     position = camera(shot.first_frame).position
     for body in shot.bodies:
         if material_look(shot.looks[body.material]).surface.kind == "glass":
@@ -117,13 +140,19 @@ def check_camera(shot: Shot, camera: CameraPath) -> None:
 
 
 def camera_warnings(shot: Shot, camera: CameraPath) -> list[str]:
-    """Return which bodies have their middle beside the first picture."""
+    """Return which bodies have their middle beside the first picture, and odd cameras."""
     from vfx.geometry.grid import body_orientation
     from vfx.geometry.inspect import place_text
     from vfx.raytrace.camera import camera_view
 
     view = camera_view(camera(shot.first_frame), shot.film)
     lines = []
+    first, last = camera.moves or (shot.first_frame, shot.last_frame)
+    if first < last and (last < shot.first_frame or first > shot.last_frame):
+        lines.append(
+            f"the camera stands still: {camera.source} moves in frames {first:g} to {last:g} only, "
+            f"none of which is in the shot, {shot.first_frame} to {shot.last_frame}; shift its "
+            "frames to those of the shot")
     for body in shot.bodies:
         if (surface := _surface(body)) is None:
             continue
@@ -163,51 +192,93 @@ def start_warnings(shot: Shot) -> list[str]:
     from vfx.device import open_device
     from vfx.geometry.build import thin_bodies
     from vfx.geometry.inspect import place_text
-    from vfx.geometry.overlap import ball_depth, find_overlaps, harmless_depth
+    from vfx.geometry.overlap import find_overlaps
 
-    device = open_device("cpu")
     lines = thin_bodies(shot.bodies)
-    for overlap in find_overlaps(device, shot.bodies):
+    for overlap in find_overlaps(open_device("cpu"), shot.bodies):
         first, second = overlap.names
         lines.append(
             f"bodies '{first}' and '{second}' overlap at rest, about {overlap.volume:.3g} m^3 "
             f"around {place_text(overlap.place)}; geometry refuses them where an element of one "
             "is inside the other, so move or turn one of them")
-    for i, ball in enumerate(shot.projectiles):
-        for body in shot.bodies:
-            depth = ball_depth(device, body, ball.position, ball.radius)
-            if depth > harmless_depth(body):
-                lines.append(
-                    f"projectiles[{i + 1}] begins {depth:.3g} m deep in body '{body.name}' and "
-                    "bursts it with the first step; move its position back along its flight")
-    return lines + _blocked(shot)
+    return [*lines, *_thrown(shot), *_blocked(shot), *_perhaps_empty(shot)]
 
 
-def _blocked(shot: Shot) -> list[str]:
-    """Return which bodies and balls begin in a collider, or balls below the floor."""
-    from vfx.geometry.overlap import harmless_depth
+def _thrown(shot: Shot) -> Iterator[str]:
+    """Yield which balls begin so near a body that they throw off what is there at once."""
+    from vfx.geometry.overlap import ball_depths, harmless_depth, world_boxes
+
+    if not shot.projectiles:
+        return
+    center = np.array([ball.position for ball in shot.projectiles])
+    radius = np.array([ball.radius for ball in shot.projectiles])
+    low, high = world_boxes(shot.bodies)
+    for body, corner, opposite in zip(shot.bodies, low, high, strict=True):
+        beside = np.linalg.norm(np.maximum(np.maximum(corner - center, center - opposite), 0.0),
+                                axis=1)
+        near = np.flatnonzero(beside < SHELL * radius)
+        if not len(near):
+            continue
+        slack = harmless_depth(body)
+        for k, depth in zip(near.tolist(), ball_depths(
+                body, center[near], radius[near]).tolist(), strict=True):
+            ball = shot.projectiles[k]
+            away = ball.radius - depth
+            speed = thrown_speed(shot.materials[body.material].density, ball, away + slack)
+            flight = math.hypot(*ball.velocity)
+            who = f"projectiles[{k + 1}] begins"
+            back = (f"; move its position back along its flight, to {SHELL * ball.radius:.3g} m or "
+                    "more from the body, or lower its stiffness")
+            if depth > slack:
+                yield (f"{who} {depth:.3g} m deep in body '{body.name}' and bursts it with the "
+                       f"first step{back}")
+            elif speed > max(2.0 * flight, _GENTLE):
+                yield (f"{who} with its centre {away:.3g} m from body '{body.name}', within the "
+                       f"{SHELL:g} radii in which it pushes, and throws what is there off at up to "
+                       f"{speed:.3g} m/s{back}")
+
+
+def _blocked(shot: Shot) -> Iterator[str]:
+    """Yield which bodies and balls begin in a collider, or balls below the floor."""
+    from vfx.geometry.overlap import harmless_depth, world_boxes
     from vfx.geometry.sources import places_in
 
-    lines = []
+    if shot.colliders:
+        low, high = world_boxes(shot.bodies)
+        middle, reach = 0.5 * (low + high), 0.5 * np.linalg.norm(high - low, axis=1)
+        slack = np.array([harmless_depth(body) for body in shot.bodies])
+        place = functools.lru_cache(maxsize=256)(lambda k: places_in(shot.bodies[k]))
+        balls = np.array([ball.position for ball in shot.projectiles]).reshape(-1, 3)
+    n_compared = 0
     for i, collider in enumerate(shot.colliders):
         what = f"colliders[{i + 1}]"
         where, way_out = (f"behind {what}", "turn its normal round, or move one of them") \
             if collider.shape == "plane" else (f"in {what}", "move one of them")
-        for body in shot.bodies:
-            depth = float(depth_in(collider, places_in(body)).max())
-            if depth > harmless_depth(body):
-                lines.append(f"body '{body.name}' begins {depth:.3g} m deep {where}, which tears "
-                             f"at what is there; {way_out}")
-        for k, ball in enumerate(shot.projectiles):
-            depth = float(depth_in(collider, np.array([ball.position]))[0])
-            if ball.mass > 0.0 and depth > 0.0:
-                lines.append(f"projectiles[{k + 1}] begins {where}, which it cannot leave as it "
-                             f"should; {way_out}")
+        # No place of a body is deeper than its middle by more than its reach.
+        near = np.flatnonzero(depth_in(collider, middle) + reach > slack)
+        near = near[:_MOST_COMPARED - n_compared]
+        n_compared += len(near)
+        for k in near.tolist():
+            depth = float(depth_in(collider, place(k)).max())
+            if depth > slack[k]:
+                yield (f"body '{shot.bodies[k].name}' begins {depth:.3g} m deep {where}, which "
+                       f"tears at what is there; {way_out}")
+        for k in np.flatnonzero(depth_in(collider, balls) > 0.0).tolist():
+            if shot.projectiles[k].mass > 0.0:
+                yield (f"projectiles[{k + 1}] begins {where}, which it cannot leave as it "
+                       f"should; {way_out}")
     for k, ball in enumerate(shot.projectiles):
         if ball.mass > 0.0 and shot.floor.enabled and ball.position[1] < shot.floor.height:
-            lines.append(f"projectiles[{k + 1}] begins with its centre below the floor, off which "
-                         "balls with a mass bounce; raise its position")
-    return lines
+            yield (f"projectiles[{k + 1}] begins with its centre below the floor, off which "
+                   "balls with a mass bounce; raise its position")
+
+
+def _perhaps_empty(shot: Shot) -> Iterator[str]:
+    """Yield which regions may hold no element, of bodies that are not boxes of cubes."""
+    for number, held in enumerate(find_held(shot.regions, shot.bodies), 1):
+        if held is Held.PERHAPS:
+            yield (f"regions[{number}] may hold no element, and then does nothing; make it some "
+                   "spacings larger, or move it into the body")
 
 
 def plan_needs(shot: Shot, available: int) -> Plan:
@@ -229,10 +300,11 @@ def check_physics(shot: Shot, available: int) -> Plan:
     """Return what the simulation needs, or raise why it cannot run as it stands."""
     plan = plan_needs(shot, available)
     _check_memory(shot, plan.memory, available)
-    for number, region in enumerate(shot.regions, 1):
-        if is_empty(region, shot.bodies):
-            raise ShotError(f"{shot.path}: regions[{number}]: {nothing_there(region)}")
-    complaint = plan.complaint(shot.solver.timestep)
+    for number, held in enumerate(find_held(shot.regions, shot.bodies), 1):
+        if held is Held.NONE:
+            raise ShotError(f"{shot.path}: regions[{number}]: "
+                            f"{nothing_there(shot.regions[number - 1])}")
+    complaint = plan.complaint(shot.solver.timestep, shot.frame_time)
     if complaint is not None:
         raise ShotError(f"{shot.path}: sim.timestep: {complaint}")
     return plan
@@ -256,18 +328,20 @@ def estimate_time(shot: Shot, plan: Plan) -> Estimate:
         device = open_device("auto")
     except DeviceError as error:
         raise MissingInput(f"no device to simulate on: {error}") from None
-    step = 0.0
-    for body, needs in zip(shot.bodies, plan.bodies, strict=True):
-        step += needs.n_bonds * seconds_per_bond(
-            device, body, shot.materials[body.material], shot.solver)
+    # The largest bodies stand for all others.
+    largest = sorted(plan.bodies, key=lambda needs: -needs.n_bonds)
+    paces = [seconds_per_bond(device, needs.body, shot.materials[needs.body.material], shot.solver)
+             for needs in largest[:_MOST_PACES]]
+    step = sum(needs.n_bonds * pace for needs, pace in zip(
+        largest, paces + [sum(paces) / len(paces)] * len(largest), strict=False))
     n_steps = shot.step_of(shot.last_frame)
     return Estimate(n_steps * step, 1.0 / max(step, 1e-12),
                     f"{device.description}, {device.threads} threads")
 
 
 def safe_timestep(shot: Shot) -> float:
-    """Return the largest power of two [s] that is a stable time step of the shot."""
-    return plan_needs(shot, host_memory()).auto_step
+    """Return the time step [s] of a shot that says "auto"."""
+    return plan_needs(shot, host_memory()).best_step(shot.frame_time)
 
 
 def check_film(shot: Shot, available: int) -> None:

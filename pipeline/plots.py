@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFont
 
-from vfx.pipeline.cache import publish_bytes
+from vfx.pipeline.cache import Published, publish_bytes
 from vfx.pipeline.quantities import si_prefix
 
 Values = npt.NDArray[np.float64]
@@ -54,12 +54,12 @@ class Panel:
     is_count: bool = False
 
 
-def write_diagnostics_plot(path: Path, columns: Mapping[str, Values], title: str) -> None:
+def write_diagnostics_plot(path: Path, columns: Mapping[str, Values], title: str) -> Published:
     """Publish the plot of the columns of ``diagnostics.csv`` as PNG."""
     data = io.BytesIO()
     time = columns.get("time", np.zeros(0))
     draw_panels(time, diagnostics_panels(columns), title).save(data, "PNG")
-    publish_bytes(path, data.getvalue())
+    return publish_bytes(path, data.getvalue())
 
 
 def diagnostics_panels(columns: Mapping[str, Values]) -> list[Panel]:

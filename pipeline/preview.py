@@ -35,10 +35,10 @@ _BACKGROUND = (22, 22, 24)
 
 def display_pixels(radiance: Pixels, color_space: str) -> Pixels:
     """Return linear colour (h, w, 3) as 8-bit sRGB (h, w, 3); NaN and negatives become black."""
-    linear = np.asarray(radiance, np.float32)
+    linear = np.clip(np.nan_to_num(np.asarray(radiance, np.float32), nan=0.0), -1e6, 1e6)
     if color_space == "acescg":
         linear = linear @ REC709_FROM_ACESCG.T.astype(np.float32)
-    linear = shoulder(np.clip(np.nan_to_num(linear, nan=0.0, posinf=1e6, neginf=0.0), 0.0, 1e6))
+    linear = shoulder(np.clip(linear, 0.0, 1e6))
     encoded = np.where(linear <= 0.0031308, 12.92 * linear,
                        1.055 * np.maximum(linear, 0.0031308) ** (1.0 / 2.4) - 0.055)
     return np.round(255.0 * np.clip(encoded, 0.0, 1.0)).astype(np.uint8)

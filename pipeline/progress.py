@@ -22,8 +22,10 @@ from typing import Any
 
 from tqdm import tqdm
 
-from vfx.pipeline.errors import Stopped
+from vfx.pipeline.cache import open_own, storage_errors
+from vfx.pipeline.errors import Stopped, StorageError
 from vfx.pipeline.quantities import as_clock
+from vfx.pipeline.streams import tell
 
 _LINE_SECONDS = 10.0                 # between lines while the percentage rises
 _LINE_PERCENT = 10                   # or when it rose by this, however soon
@@ -91,13 +93,16 @@ class Progress:
     def _append(self, name: str, text: str) -> None:
         if self._logs is None:
             return
+        path = self._logs / name
         try:
-            self._logs.mkdir(parents=True, exist_ok=True)
-            # One write at the end of the file: lines of several tasks do not mix.
-            with open(self._logs / name, "ab", buffering=0) as file:
-                file.write(text.encode())
-        except OSError:
+            with storage_errors(path):
+                self._logs.mkdir(parents=True, exist_ok=True)
+                # One write at the end of the file: lines of several tasks do not mix.
+                with open(open_own(path, os.O_WRONLY | os.O_APPEND), "wb", buffering=0) as file:
+                    file.write(text.encode(errors="backslashreplace"))
+        except StorageError as error:
             self._logs = None
+            self.say(f"warning: no more logs are kept; {error}")
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
@@ -141,9 +146,9 @@ class Progress:
         self.log(line)
         if self._bar is not None:
             return
-        print(line, flush=True)
+        tell(line)
         if self._openjd:
-            print(f"openjd_progress: {percent}", flush=True)
+            tell(f"openjd_progress: {percent}")
 
     def _time_left(self, fraction: float) -> str:
         rate = self._pace.rate
@@ -157,9 +162,10 @@ class Progress:
         if self._quiet:
             return
         if self._bar is not None:
-            self._bar.write(text)
+            with self._bar.external_write_mode():
+                tell(text)
         else:
-            print(text, flush=True)
+            tell(text)
 
 
 def _has_room_for_a_bar() -> bool:
@@ -178,9 +184,9 @@ def _bar_format(text: str) -> str:
 
 
 class StopSignals:
-    """Remembers SIGTERM and SIGINT, so that work ends at a point where nothing is lost.
+    """Remembers SIGTERM, SIGHUP and SIGINT, so that work ends where nothing is lost.
 
-    A second SIGINT ends at once.
+    A second SIGINT ends at once. A SIGHUP that is ignored, as under nohup, stays ignored.
     """
 
     def __init__(self) -> None:
@@ -188,9 +194,10 @@ class StopSignals:
 
     @contextmanager
     def caught(self) -> Iterator[StopSignals]:
-        """Catch the two signals while the block runs."""
+        """Catch the signals while the block runs."""
         previous = {number: signal.signal(number, self._catch)
-                    for number in (signal.SIGTERM, signal.SIGINT)}
+                    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+                    if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN}
         try:
             yield self
         finally:

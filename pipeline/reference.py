@@ -26,16 +26,16 @@ def reference() -> str:
     """Return the reference of all keys."""
     parts = [_HEAD]
     for heading, cls in tables().items():
-        parts.append(f"## `{heading}`\n\n{_paragraph(cls)}\n\n"
+        parts.append(f"## `{heading}`\n\n{_paragraphs(cls)}\n\n"
                      "| key | what it is | default | allowed |\n|---|---|---|---|\n"
                      + "\n".join(_rows(cls)) + "\n")
     return "\n".join(parts)
 
 
-def _paragraph(cls: type[Any]) -> str:
-    """Return the first paragraph of a class's docstring in one line, code marks as Markdown's."""
-    text = (cls.__doc__ or "").strip().partition("\n\n")[0]
-    return _cell(" ".join(text.split()).replace("``", "`"))
+def _paragraphs(cls: type[Any]) -> str:
+    """Return the docstring of a class, a line a paragraph, code marks as Markdown's."""
+    text = (cls.__doc__ or "").strip().replace("``", "`")
+    return "\n\n".join(_cell(" ".join(part.split())) for part in text.split("\n\n"))
 
 
 def _rows(cls: type[Any]) -> list[str]:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from vfx.pipeline import checkpoint, diagnostics, manifest, stage_align, stage_sim
-from vfx.pipeline.cache import locked, storage_errors
+from vfx.pipeline.cache import remove_file
 from vfx.pipeline.errors import MissingInput, PipelineError
 from vfx.pipeline.frames import format_frames, frames_text
 from vfx.pipeline.manifest import State
 from vfx.pipeline.physics import (
     check_camera,
+    check_denoising,
+    check_division,
     check_film,
     check_floor,
     check_folder,
@@ -26,11 +29,12 @@ from vfx.pipeline.physics import (
 )
 from vfx.pipeline.quantities import as_clock, as_count, as_pace, as_size
 from vfx.pipeline.review import FOLDER as REVIEW_FOLDER
-from vfx.pipeline.run import WARNING, damaged_aids, shot_warnings
+from vfx.pipeline.run import WARNING, shot_warnings, unfit_aids
 from vfx.pipeline.shot import Shot
 from vfx.pipeline.stage_comp import FOLDER as COMP_FOLDER
 from vfx.pipeline.stage_comp import comp_states, handoff_files
 from vfx.pipeline.stages import STAGE, STAGES, Stage, following
+from vfx.pipeline.validate import MOST_TOLD
 from vfx.pipeline.work import Work
 from vfx.sim.plan import Plan
 
@@ -117,8 +121,8 @@ def _faults(work: Work) -> list[str]:
         if work.manifest(stage).fault == "damaged":
             lines.append(f"{work.folder_of(stage) / manifest.FILE_NAME}: damaged; files are known "
                          "by the fingerprint they carry, and the next run lists them again")
-        lines += [f"{path}: damaged; the next run says so and makes it again or does without it"
-                  for path in damaged_aids(work, stage)]
+        lines += [f"{path}: {fault}; the next run says so and makes it again or does without it"
+                  for path, fault in unfit_aids(work, stage).items()]
     return lines
 
 
@@ -136,8 +140,7 @@ def check_report(work: Work) -> tuple[list[str], list[PipelineError]]:
     lines = [
         f"shot        {shot.name}: frames {shot.first_frame}-{shot.last_frame} at "
         f"{shot.fps:g} fps",
-        f"bodies      {', '.join(f'{body.name} ({body.material})' for body in shot.bodies)}: "
-        f"{shot.n_particles} particles",
+        f"bodies      {_bodies_text(shot)}: {shot.n_particles} particles",
         f"time        {shot.steps_per_frame} steps of {step:.6g} s a frame: "
         f"{frame_time * 1e3:.4g} ms a frame, {as_pace(frame_time * shot.fps)}",
         f"picture     {width} x {height}, {shot.film.samples} samples, "
@@ -160,7 +163,8 @@ def check_report(work: Work) -> tuple[list[str], list[PipelineError]]:
     for check in (lambda: check_floor(shot), lambda: check_film(shot, host_memory()),
                   work.environment, work.texture, work.images, work.densities,
                   lambda: check_uv(shot), lambda: check_camera(shot, work.camera()),
-                  lambda: check_folder(work.folder, to_come)):
+                  lambda: check_denoising(shot), lambda: check_folder(work.folder, to_come),
+                  lambda: None if problems else check_division(shot)):
         try:
             check()
         except PipelineError as error:
@@ -174,12 +178,18 @@ def refused_mesh_lines(error: PipelineError) -> list[str]:
     return [] if report is None else [f"mesh        {line}" for line in report.lines()]
 
 
+def _bodies_text(shot: Shot) -> str:
+    more = len(shot.bodies) - MOST_TOLD
+    names = [f"{body.name} ({body.material})" for body in shot.bodies[:MOST_TOLD]]
+    return ", ".join(names) + (f" and {more:,} more" if more > 0 else "")
+
+
 def _body_lines(shot: Shot, plan: Plan) -> list[str]:
     from vfx.geometry.build import mesh_reports
 
     reports = mesh_reports(shot.bodies)
     lines = []
-    for body in plan.bodies:
+    for body in plan.bodies[:MOST_TOLD]:
         lines.append(
             f"  {body.name:<10}lambda {body.length_scale:.4g} m, delta {body.horizon:.4g} m, "
             f"{as_count(body.n_bonds)} bonds that break at a stretch of {body.strain_limit:.3g}")
@@ -194,12 +204,13 @@ def _sim_lines(shot: Shot, plan: Plan) -> list[str]:
 
     memory = max(plan.memory, solid_bytes(shot.bodies))
     about = "" if all(body.is_block for body in shot.bodies) else "about "
-    fewer = plan.auto_step / shot.solver.timestep
+    auto_step = plan.best_step(shot.frame_time)
+    fewer = auto_step / shot.solver.timestep
     return [
         f"sim         {about}{plan.n_bonds} bonds; steps are stable up to "
-        f"{plan.stable_step:.4g} s, used are {shot.solver.timestep:.4g} s",
-        *([f"            (timestep = \"auto\" in [sim] would use {plan.auto_step:.4g} s: "
-           f"{fewer:g} times fewer steps for the same time)"] if fewer >= 2.0 else []),
+        f"{plan.stable_text}, used are {shot.solver.timestep:.4g} s",
+        *([f"            (timestep = \"auto\" in [sim] would use {auto_step:.4g} s: "
+           f"{fewer:.3g} times fewer steps for the same time)"] if fewer >= 1.5 else []),
         f"memory      about {as_size(memory)} ({as_size(host_memory())} available)",
         *_duration_lines(shot, plan),
     ]
@@ -236,22 +247,21 @@ def _controls_text(shot: Shot) -> str:
 def clean(work: Work, stage_name: str, *, dry_run: bool) -> list[Path]:
     """Remove the files of a stage and of all that follow it; return them.
 
-    Only files that the pipeline itself writes are touched; a folder goes when it is empty.
+    Only files that the pipeline itself writes are touched; a folder goes when it is empty. While
+    a run uses the folder, nothing is removed.
     """
+    with nullcontext() if dry_run or not work.folder.is_dir() else work.alone():
+        return _clean(work, stage_name, dry_run)
+
+
+def _clean(work: Work, stage_name: str, dry_run: bool) -> list[Path]:
     removed: list[Path] = []
     for stage in following(stage_name) if stage_name != COMP_FOLDER else ():
-        folder = work.folder_of(stage)
-        if not folder.is_dir():
-            continue
-        if stage.name == "sim" and not dry_run:
-            with locked(folder / stage_sim.LOCK_FILE, f"{folder}: a simulation is running there; "
-                        "nothing more was removed"):
-                removed += _remove(work, stage, dry_run)
-        else:
+        if work.folder_of(stage).is_dir():
             removed += _remove(work, stage, dry_run)
     comp = work.folder / COMP_FOLDER
     if comp.is_dir():
-        names = set(handoff_files(work.shot.name))
+        names = {manifest.FILE_NAME, manifest.LOCK_NAME, *handoff_files(work.shot.name)}
         removed += _unlink([path for path in comp.iterdir() if path.name in names], dry_run)
         _remove_if_empty(comp, dry_run)
     review = work.folder / REVIEW_FOLDER
@@ -280,8 +290,7 @@ def _remove(work: Work, stage: Stage, dry_run: bool) -> list[Path]:
 def _unlink(paths: list[Path], dry_run: bool) -> list[Path]:
     if not dry_run:
         for path in paths:
-            with storage_errors(path):
-                path.unlink(missing_ok=True)
+            remove_file(path)
     return paths
 
 

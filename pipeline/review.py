@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from vfx.pipeline.cache import Published, file_hash, is_intact, remove_leftovers
+from vfx.pipeline.cache import file_hash, is_intact, look_at, remove_leftovers
 from vfx.pipeline.manifest import Entry, State, read_manifest, update_manifest
 from vfx.pipeline.preview import (
     Pixels,
@@ -77,5 +77,5 @@ def _is_current(entry: Entry | None, path: Path, fingerprint: str) -> bool:
 
 
 def _record(folder: Path, path: Path, fingerprint: str) -> None:
-    entry = Entry(fingerprint, Published(file_hash(path), path.stat().st_size), "host")
+    entry = Entry(fingerprint, look_at(path), "host")
     update_manifest(folder, FOLDER, _VERSION, lambda files: files.__setitem__(path.name, entry))

@@ -31,6 +31,7 @@ from vfx.pipeline.quantities import as_clock, as_pace
 from vfx.pipeline.report import state_rows
 from vfx.pipeline.review import FOLDER
 from vfx.pipeline.run import shot_warnings
+from vfx.pipeline.seal import read_regular
 from vfx.pipeline.stage_comp import FOLDER as COMP_FOLDER
 from vfx.pipeline.stage_comp import Footage, comp_states, pass_text, sequence_names
 from vfx.pipeline.stages import STAGE, STAGES
@@ -81,7 +82,7 @@ def write_page(work: Work, frames: Sequence[int], report: Callable[[float], None
         "file": shot.path.read_text(encoding="utf-8", errors="replace"),
     }
     # Nothing in the data may end the script it stands in.
-    text = json.dumps(data).replace("</", "<\\/").replace("<!--", "<\\u0021--")
+    text = json.dumps(data).replace("<", "\\u003c")
     page = _TEMPLATE.read_text(encoding="utf-8")
     page = page.replace("@TITLE@", html.escape(shot.name)).replace("@DATA@", text)
     path = work.folder / FOLDER / f"{shot.name}.html"
@@ -151,7 +152,7 @@ def _passes(work: Work, frame: int) -> list[dict[str, str]]:
 def _plots(work: Work, history: dict[int, dict[str, float]]) -> list[dict[str, Any]]:
     shot = work.shot
     table = DiagnosticsTable(work.folder_of(STAGE["sim"]))
-    table.keep_until(2**62)
+    table.read()
     columns = table.columns()
     frame = shot.first_frame + columns["step"] / shot.steps_per_frame
 
@@ -187,8 +188,7 @@ def _timings(work: Work) -> list[list[str]]:
     """Return for each stage how often it ran, how long, and how many frames it made."""
     rows = [["stage", "runs", "time", "frames", "a frame [s]", "on"]]
     try:
-        lines = (work.folder / LOG_FOLDER / TIMINGS_FILE).read_text(
-            encoding="utf-8").splitlines()
+        lines = read_regular(work.folder / LOG_FOLDER / TIMINGS_FILE).splitlines()
     except OSError:
         return rows
     ended: dict[str, list[tuple[float, int, str]]] = defaultdict(list)
@@ -264,7 +264,7 @@ def _log_lines(work: Work, *words: str) -> list[str]:
     found = []
     for log in sorted((work.folder / LOG_FOLDER).glob("*.log")):
         try:
-            lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+            lines = read_regular(log).decode(errors="replace").splitlines()
         except OSError:
             continue
         found += [f"{log.name}: {line}" for line in lines

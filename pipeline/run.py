@@ -27,6 +27,7 @@ from vfx.pipeline.errors import (
     PipelineError,
     ShotError,
     Stopped,
+    lacks_memory,
 )
 from vfx.pipeline.frames import format_frames, frames_text, select_frames
 from vfx.pipeline.job import Job, default_work_folder
@@ -51,11 +52,13 @@ from vfx.pipeline.plausible import unit_warnings
 from vfx.pipeline.progress import BEGUN, Progress, StopSignals
 from vfx.pipeline.quantities import as_size
 from vfx.pipeline.shot import Shot, load_shot
-from vfx.pipeline.stage_align import damaged_lineage, follow_lineage
+from vfx.pipeline.stage_align import find_lineage, follow_lineage
 from vfx.pipeline.stage_comp import FOLDER as COMP_FOLDER
 from vfx.pipeline.stage_comp import frames_with_earlier, is_handed_over, make_handoff
 from vfx.pipeline.stage_render import with_near_frames
+from vfx.pipeline.stage_sim import unfit_history
 from vfx.pipeline.stages import STAGE, STAGES, Stage
+from vfx.pipeline.validate import MOST_TOLD
 from vfx.pipeline.work import Work
 
 if TYPE_CHECKING:
@@ -90,12 +93,12 @@ class Request:
         return tuple(words)
 
 
-def open_work(request: Request) -> Work:
-    """Read the shot of a request and look at its work folder."""
+def open_work(request: Request, *, quick: bool = False) -> Work:
+    """Read the shot of a request and look at its work folder, ``quick`` as in :class:`Work`."""
     shot = load_shot(request.shot)
     folder = default_work_folder(shot.name) if request.work is None else request.work
     check_reachable(folder)
-    return Work(shot, folder)
+    return Work(shot, folder, quick=quick)
 
 
 def requested_frames(request: Request, shot: Shot) -> list[int]:
@@ -129,6 +132,9 @@ def check_request(work: Work) -> None:
     check_floor(shot)
     work.densities()
     work.environment()
+    work.texture()
+    work.images()
+    check_camera(shot, work.camera())
     check_folder(work.folder, sum(
         disk_needs(shot, stage.name, n) for stage in STAGES
         if (n := sum(state is not State.DONE
@@ -143,7 +149,8 @@ def shot_warnings(work: Work, stages: Iterable[str]) -> list[str]:
     if "render" in names:
         with suppress(PipelineError):      # said with what else is wrong
             lines += camera_warnings(work.shot, work.camera())
-    return lines
+    more = len(lines) - MOST_TOLD
+    return lines if more <= 0 else [*lines[:MOST_TOLD], f"and {more:,} more like these"]
 
 
 def prepare(request: Request, stages: Sequence[Stage], progress: Progress,
@@ -189,7 +196,7 @@ def run_job(job: Job) -> None:
     for stage in STAGES[: STAGES.index(job.stage) + 1]:
         if (sentence := job.work.mend_manifest(stage)) is not None:
             job.progress.say(sentence)
-    if not n_missing and not job.force and not damaged_aids(job.work, job.stage):
+    if not n_missing and not job.force and not unfit_aids(job.work, job.stage):
         job.progress.say(f"{name}: {_frames_text(job, job.frames)} up to date")
         return
     with job.progress.stage(name), _timed(job.progress, name, _again(job), job.frames,
@@ -198,10 +205,10 @@ def run_job(job: Job) -> None:
             job.stage.run(job)
         except PipelineError:
             raise
-        except MemoryError:
-            raise MissingInput(f"{name}: out of memory ({as_size(host_memory())} available); "
-                               f"on a larger machine, run:\n  {_again(job)}") from None
         except Exception as error:
+            if lacks_memory(error):
+                raise MissingInput(f"{name}: out of memory ({as_size(host_memory())} available); "
+                                   f"on a larger machine, run:\n  {_again(job)}") from None
             raise FrameFailed(f"{name}: {type(error).__name__}: {error}\n"
                               f"run again with:\n  {_again(job)}") from error
     job.progress.say(f"{name}: {_frames_text(job, job.frames)} done, in "
@@ -256,11 +263,13 @@ def run_comp(request: Request, progress: Progress, stop: StopSignals) -> None:
     work = open_work(request)
     frames = frames_to_take(request, work.shot)
     check_folder(work.folder, 0)
-    _hand_over(work, frames, request.arguments(), progress, stop)
+    with work.in_use():
+        _hand_over(work, frames, request.arguments(), progress, stop)
 
 
 def finish_run(job: Job, progress: Progress, stop: StopSignals) -> None:
     """Hand the frames of a rendering over to comp, unless that is up to date."""
+    remove_leftovers(job.work.folder / COMP_FOLDER)
     if not job.force and is_handed_over(job.work, job.frames):
         progress.log_to(job.work.folder, "comp")
         progress.say(f"comp: {frames_text(job.frames)} checked before and unchanged")
@@ -302,10 +311,18 @@ def _render_command(work: Work, frames: Sequence[int], arguments: tuple[str, ...
     return shlex.join(["vfx", "stage", "render", *words, *force])
 
 
-def damaged_aids(work: Work, stage: Stage) -> list[Path]:
-    """Return damaged files of a stage that are no results but help to make more of them."""
-    find = {"sim": damaged_checkpoints, "align": damaged_lineage}.get(stage.name)
-    return find(work.folder_of(stage)) if find is not None else []
+def unfit_aids(work: Work, stage: Stage) -> dict[Path, str]:
+    """Return the files of a stage that are no results but help to make more, and are no good.
+
+    With each goes what is wrong with it: missing, damaged or stale.
+    """
+    if stage.name == "sim":
+        done = all(state is State.DONE for state in work.states(stage, work.shot.frames).values())
+        return (dict.fromkeys(damaged_checkpoints(work.folder_of(stage)), "damaged")
+                | (unfit_history(work, stage) if done else {}))
+    if stage.name == "align" and (found := find_lineage(work, stage)).fault:
+        return {found.path: found.fault}
+    return {}
 
 
 def describe(job: Job) -> list[str]:

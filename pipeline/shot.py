@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,12 +20,14 @@ import numpy as np
 from vfx.geometry.bodies import ASSET, Body
 from vfx.geometry.schema import setting
 from vfx.geometry.settings import Align
-from vfx.pipeline.errors import MissingInput, ShotError
+from vfx.pipeline.errors import ShotError
 from vfx.pipeline.frames import parse_span
-from vfx.pipeline.validate import Complaints, nearest, read_section, shown
+from vfx.pipeline.toml_file import read_toml
+from vfx.pipeline.validate import Complaints, cut, nearest, read_section, shown
 from vfx.raytrace.materials import finish_tables
 from vfx.raytrace.props import COLLIDER_LOOK
 from vfx.raytrace.settings import (
+    CLOSEST_KEYS,
     AreaLight,
     Camera,
     CameraKey,
@@ -51,7 +52,6 @@ from vfx.sim.settings import (
 
 AUTO = "auto"
 DEFAULT_STEPS_PER_FRAME = 500
-_LARGEST_FILE = 10_000_000
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", re.ASCII)
 
 
@@ -88,6 +88,7 @@ class Shot:
     last_frame: int
     fps: float
     steps_per_frame: int
+    time_scale: float | None        # None where the steps of a frame are given
     solver: Solver
     floor: Floor
     projectiles: tuple[Projectile, ...]
@@ -124,6 +125,11 @@ class Shot:
 
         return sum(body_size(body).elements for body in self.bodies)
 
+    @property
+    def frame_time(self) -> float | None:
+        """Simulated time [s] from frame to frame, where the shot gives that and not the steps."""
+        return None if self.time_scale is None else self.time_scale / self.fps
+
     def step_of(self, frame: int) -> int:
         """Time steps done when ``frame`` is taken; the first frame is the initial state."""
         return (frame - self.first_frame) * self.steps_per_frame
@@ -142,7 +148,7 @@ LISTS: Mapping[str, type[Any]] = {
 
 def load_shot(path: Path) -> Shot:
     """Read and validate a shot file; raise ShotError naming every mistake."""
-    document = _parse(path)
+    document = read_toml(path)
     complaints = Complaints(_homes())
     known = [*SECTIONS, *LISTS, "materials"]
     for key in document:
@@ -170,7 +176,9 @@ def load_shot(path: Path) -> Shot:
     time: Time = read["time"]
     shot = Shot(
         path=path, name=name, first_frame=first, last_frame=last, fps=time.fps,
-        steps_per_frame=time.steps_per_frame, solver=read["sim"], floor=read["floor"],
+        steps_per_frame=time.steps_per_frame,
+        time_scale=time.time_scale if "time_scale" in sections["time"] else None,
+        solver=read["sim"], floor=read["floor"],
         projectiles=lists["projectiles"], colliders=lists["colliders"],
         collider_looks=collider_looks, regions=lists["regions"], weakening=lists["weakening"],
         cracks=lists["cracks"], align=read["align"], materials=materials, looks=looks,
@@ -180,53 +188,12 @@ def load_shot(path: Path) -> Shot:
         floor_look=read["floor_look"], film=read["render"])
     if auto_timestep:
         shot = _with_auto_timestep(shot)
-    if "time_scale" in sections["time"]:
-        shot = _with_time_scale(shot, time.time_scale)
-    return shot
+    return shot if shot.frame_time is None else _with_frame_time(shot, shot.frame_time)
 
 
 def is_plain_word(text: str) -> bool:
     """Whether a name is safe as a file name, a layer name and a matte name."""
     return _PLAIN_WORD.fullmatch(text) is not None
-
-
-def _parse(path: Path) -> dict[str, Any]:
-    try:
-        if not path.is_file():
-            if path.exists():
-                state = "is a folder" if path.is_dir() else "is no regular file"
-                raise ShotError(f"{path}: {state}; give a shot file, like "
-                                f"{path / 'shot.toml' if path.is_dir() else 'shot.toml'}")
-            raise MissingInput(f"{path}: there is no such file; 'vfx new NAME --from glass' "
-                               "writes one")
-        if path.stat().st_size > _LARGEST_FILE:
-            raise ShotError(f"{path}: too large for a shot file (over {_LARGEST_FILE} bytes)")
-        text = path.read_bytes().decode("utf-8")
-    except OSError as error:
-        raise MissingInput(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ShotError(f"{path}: is not UTF-8 text; a shot file is TOML") from None
-    except ValueError:
-        raise ShotError(f"{str(path)!r}: is no file name") from None
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ShotError(_syntax_sentence(path, str(error), text)) from None
-    except RecursionError:
-        raise ShotError(f"{path}: nested too deeply") from None
-    except ValueError as error:
-        raise ShotError(f"{path}: not valid TOML: {error}") from None
-
-
-def _syntax_sentence(path: Path, message: str, text: str) -> str:
-    match = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", message, re.DOTALL)
-    if match is None:
-        reason, line = message.removesuffix(" (at end of document)"), text.count("\n") + 1
-    else:
-        reason, line = match[1], int(match[2])
-    lines = text.splitlines()
-    found = lines[line - 1].strip() if line <= len(lines) else ""
-    return f"{path}:{line}: not valid TOML: {reason}; the line reads {shown(found)}"
 
 
 def tables() -> dict[str, type[Any]]:
@@ -252,7 +219,7 @@ def _take_auto_timestep(table: Any, complaints: Complaints) -> tuple[Any, bool]:
         return table, False
     if found != AUTO:
         complaints.add("sim.timestep", f"found {shown(found)}, but it must be a number of seconds "
-                                       f"or \"{AUTO}\", the largest stable power of two")
+                                       f"or \"{AUTO}\", the largest stable one")
     return {key: value for key, value in table.items() if key != "timestep"}, True
 
 
@@ -305,15 +272,15 @@ def _read_look(
             return Look()
     if given["fracture"].get("texture"):
         complaints.add(f"{where}.fracture.texture",
-                       f"found {given['fracture']['texture']!r}, but broken faces have no uv; "
+                       f"found {shown(given['fracture']['texture'])}, but broken faces have no uv; "
                        "texture the surface, and give them an albedo")
     finishes = [read_section(Finish, values, where, complaints)
                 for values in finish_tables(given["surface"], given["fracture"])]
     look = MaterialLook(*(finish or Finish() for finish in finishes))
     if look.surface.texture and look.surface.kind == "glass":
         complaints.add(f"{where}.surface.texture",
-                       f"found {look.surface.texture!r}, but glass has no albedo to be coloured; "
-                       "remove it, or take another kind")
+                       f"found {shown(look.surface.texture)}, but glass has no albedo to be "
+                       "coloured; remove it, or take another kind")
     return look
 
 
@@ -337,8 +304,8 @@ def _take_collider_looks(
             complaints.add(where, "is of glass, but only bodies can be; take another preset or "
                                   "kind, or visible = false")
         if looks[-1].texture:
-            complaints.add(f"{where}.texture", f"found {looks[-1].texture!r}, but colliders have "
-                                               "no uv; give an albedo")
+            complaints.add(f"{where}.texture", f"found {shown(looks[-1].texture)}, but colliders "
+                                               "have no uv; give an albedo")
     stripped = [{key: value for key, value in table.items() if key != "surface"}
                 if isinstance(table, dict) else table for table in tables]
     return stripped, tuple(looks)
@@ -392,7 +359,8 @@ def _check_bodies(
             _check_asset(body.mesh, where, complaints)
         if body.material not in materials:
             near = nearest(body.material, materials)
-            fix = f"did you mean '{near}'?" if near else f"write a [materials.{body.material}]"
+            fix = (f"did you mean {shown(near)}?" if near
+                   else f"write a [materials.{cut(body.material)}]")
             complaints.add(f"{where}.material",
                            f"found {shown(body.material)}, which this file does not define; {fix}")
 
@@ -412,15 +380,6 @@ def _with_mesh_paths(bodies: tuple[Body, ...], path: Path) -> tuple[Body, ...]:
     return tuple(
         dataclasses.replace(body, mesh=str(path.parent / body.mesh))
         if body.mesh and not body.mesh.startswith(ASSET) else body for body in bodies)
-
-
-def check_view(camera: Camera, shot: Shot, frame: int) -> None:
-    """Refuse a camera on its way that looks nowhere or along its up direction."""
-    view = np.subtract(camera.target, camera.position)
-    across = np.linalg.norm(np.cross(view, camera.up))
-    if across <= 1e-6 * np.linalg.norm(view) * np.linalg.norm(camera.up):
-        raise ShotError(f"{shot.path}: camera_keys: at frame {frame} the camera stands at its "
-                        f"target or looks along its up direction {list(camera.up)}; move a key")
 
 
 def _check_directions(
@@ -454,10 +413,10 @@ def _check_picture(camera: Camera | None, keys: tuple[CameraKey, ...], film: Fil
     for i, key in enumerate(keys):
         for name, message in key.complaints():
             complaints.add(f"camera_keys[{i + 1}].{name}", message)
-        if i and key.frame <= keys[i - 1].frame:
+        if i and not key.frame - keys[i - 1].frame >= CLOSEST_KEYS:
             complaints.add(f"camera_keys[{i + 1}].frame",
                            f"found {key.frame:g}, which stands after {keys[i - 1].frame:g}; frames "
-                           "must rise from key to key")
+                           f"must rise from key to key, by at least {CLOSEST_KEYS:g}")
     if keys and camera is not None and camera.usd:
         complaints.add("camera_keys", "stand beside camera.usd, which moves the camera already; "
                                       "keep one of them")
@@ -475,7 +434,8 @@ def _check_controls(lists: Mapping[str, tuple[Any, ...]], complaints: Complaints
     for i, region in enumerate(lists["regions"]):
         if region.body and region.body not in bodies:
             near = nearest(region.body, bodies)
-            fix = f"did you mean '{near}'?" if near else f"the bodies are {', '.join(bodies)}"
+            fix = (f"did you mean {shown(near)}?" if near
+                   else f"the bodies are {cut(', '.join(bodies))}")
             complaints.add(f"regions[{i + 1}].body",
                            f"found {shown(region.body)}, which is no body; {fix}")
 
@@ -491,17 +451,17 @@ def _refuse_unstable(shot: Shot) -> None:
     """Raise ShotError if it is the time step that makes no sense."""
     from vfx.pipeline.physics import host_memory, plan_needs
 
-    complaint = plan_needs(shot, host_memory()).complaint(shot.solver.timestep)
+    complaint = plan_needs(shot, host_memory()).complaint(shot.solver.timestep, shot.frame_time)
     if complaint is not None:
         raise ShotError(f"{shot.path}: sim.timestep: {complaint}")
 
 
-def _with_time_scale(shot: Shot, time_scale: float) -> Shot:
-    exact = time_scale / shot.fps / shot.solver.timestep
+def _with_frame_time(shot: Shot, frame_time: float) -> Shot:
+    exact = frame_time / shot.solver.timestep
     if not 1.0 <= exact <= 1e9:
         _refuse_unstable(shot)
         raise ShotError(
-            f"{shot.path}: time.time_scale: found {time_scale:g}, which makes {exact:.3g} steps a "
-            f"frame at {shot.fps:g} fps and a time step of {shot.solver.timestep:g} s; "
+            f"{shot.path}: time.time_scale: found {shot.time_scale:g}, which makes {exact:.3g} "
+            f"steps a frame at {shot.fps:g} fps and a time step of {shot.solver.timestep:g} s; "
             "it must be between 1 and 10^9")
     return dataclasses.replace(shot, steps_per_frame=round(exact))

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vfx.pipeline.cache import FINGERPRINT, is_whole, locked, read_npz, write_npz
+from vfx.pipeline.cache import FINGERPRINT, locked, read_npz, write_result
 from vfx.pipeline.errors import DamagedFile, MissingInput, PipelineError
+from vfx.pipeline.manifest import State
 
 if TYPE_CHECKING:
     from vfx.geometry.handoff import Lineage, Solid
     from vfx.pipeline.job import Job
+    from vfx.pipeline.stages import Stage
+    from vfx.pipeline.work import Work
 
 LINEAGE_FILE = "lineage.npz"
 LOCK_FILE = ".lineage.lock"
@@ -27,12 +31,13 @@ def align_fragments(job: Job) -> None:
 
     frames = job.todo()
     if not frames:
-        _mend_lineage(job)
+        if find_lineage(job.work, job.stage).fault:
+            follow_lineage(job)
         return
     solid = Solid.from_arrays(job.read("geometry", job.shot.first_frame))
     density = np.array([job.shot.materials[body.material].density for body in job.shot.bodies])
 
-    lineage = _lineage_through(job, solid, frames[-1])
+    lineage = _lineage_through(job, solid, job.frames[-1])
 
     @functools.lru_cache(maxsize=_MOTION_FRAMES_KEPT)
     def read_motion(frame: int) -> MotionFrame:
@@ -44,7 +49,7 @@ def align_fragments(job: Job) -> None:
     for frame in job.each_frame(frames):
         try:
             job.publish(frame, aligner.align(frame).to_arrays())
-        except PipelineError:
+        except (PipelineError, MemoryError):
             raise
         except Exception as error:
             failures[frame] = f"{type(error).__name__}: {error}"
@@ -64,6 +69,42 @@ def follow_lineage(job: Job) -> None:
     job.progress.update(None, 1.0)
 
 
+@dataclass(frozen=True)
+class FoundLineage:
+    """The lineage of a work folder, or the ``fault`` of the one that should be there."""
+
+    path: Path
+    lineage: Lineage | None = None
+    fault: str = ""              # missing, damaged or stale
+
+
+def find_lineage(work: Work, stage: Stage) -> FoundLineage:
+    """Return the lineage of the motion as it is now; frames that are aligned must have one."""
+    from vfx.geometry.handoff import Lineage
+
+    path = work.folder_of(stage) / LINEAGE_FILE
+    last = max(_aligned(work, stage), default=None)
+    try:
+        arrays = read_npz(path)
+        lineage = Lineage.from_arrays(arrays)
+    except MissingInput:
+        return FoundLineage(path, fault="" if last is None else "missing")
+    except (DamagedFile, KeyError):
+        return FoundLineage(path, fault="damaged")
+    fingerprint = work.fingerprint(stage, lineage.last_frame)
+    if fingerprint is None or str(arrays.get(FINGERPRINT, "")) != fingerprint:
+        return FoundLineage(path, fault="" if last is None else "stale")
+    if last is not None and lineage.last_frame < last:
+        return FoundLineage(path, lineage, fault="stale")
+    return FoundLineage(path, lineage)
+
+
+def _aligned(work: Work, stage: Stage) -> list[int]:
+    """Return the frames whose pieces are known."""
+    return [frame for frame, state in work.states(stage, work.shot.frames).items()
+            if state is State.DONE]
+
+
 def _lineage_through(job: Job, solid: Solid, last: int) -> Lineage:
     """Return the lineage of all frames up to ``last``, published so that others find it.
 
@@ -75,47 +116,15 @@ def _lineage_through(job: Job, solid: Solid, last: int) -> Lineage:
     path = job.work.folder_of(job.stage) / LINEAGE_FILE
     with locked(path.with_name(LOCK_FILE)):
         job.work.refresh()
-        known = _read_lineage(job)
-        if known is not None and known.last_frame >= last:
-            return known
+        found = find_lineage(job.work, job.stage)
+        if found.lineage is not None and found.lineage.last_frame >= last:
+            return found.lineage
+        if found.fault:
+            job.progress.say(f"{job.stage.name}: {path} is {found.fault} and will be made again")
         broken = ((frame, job.read("sim", frame, ["broken_edge"])["broken_edge"])
                   for frame in range(job.shot.first_frame, last + 1))
         lineage = build_lineage(solid, broken, job.shot.first_frame)
         fingerprint = str(job.work.fingerprint(job.stage, last))
-        published = write_npz(path, {**lineage.to_arrays(), FINGERPRINT: np.array(fingerprint)})
+        published = write_result(path, lineage.to_arrays(), fingerprint)
         job.work.record(job.stage, path, fingerprint, published, job.device.description)
-    return lineage
-
-
-def damaged_lineage(folder: Path) -> list[Path]:
-    """Return the lineage file of an align folder if it is there but not whole."""
-    path = folder / LINEAGE_FILE
-    return [path] if path.exists() and not is_whole(path) else []
-
-
-def _mend_lineage(job: Job) -> None:
-    """Make a damaged lineage again though no frame is missing: later frames build on it."""
-    from vfx.geometry.handoff import Solid
-
-    if damaged_lineage(job.work.folder_of(job.stage)):
-        solid = Solid.from_arrays(job.read("geometry", job.shot.first_frame))
-        _lineage_through(job, solid, job.frames[-1])
-
-
-def _read_lineage(job: Job) -> Lineage | None:
-    """Return the published lineage if it belongs to the motion as it is now."""
-    from vfx.geometry.handoff import Lineage
-
-    path = job.work.folder_of(job.stage) / LINEAGE_FILE
-    try:
-        arrays = read_npz(path)
-        lineage = Lineage.from_arrays(arrays)
-    except MissingInput:
-        return None
-    except (DamagedFile, KeyError):
-        job.progress.say(f"{job.stage.name}: {path} is damaged and will be made again")
-        return None
-    carried = str(arrays.get(FINGERPRINT, ""))
-    if carried != job.work.fingerprint(job.stage, lineage.last_frame):
-        return None
     return lineage

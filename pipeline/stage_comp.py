@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -18,11 +19,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vfx.pipeline.cache import publish_bytes, remove_leftovers, storage_errors
+from vfx.pipeline.cache import (
+    bytes_hash,
+    is_intact,
+    publish_bytes,
+    remove_file,
+    remove_leftovers,
+)
 from vfx.pipeline.comp_scripts import blender_script, nuke_script
 from vfx.pipeline.errors import FrameFailed, MissingInput
 from vfx.pipeline.frames import format_frames
-from vfx.pipeline.manifest import State
+from vfx.pipeline.manifest import FILE_NAME as MANIFEST_FILE
+from vfx.pipeline.manifest import Entry, State, read_manifest, update_manifest
+from vfx.pipeline.seal import read_regular
 from vfx.pipeline.stage_render import matte_name
 from vfx.pipeline.stages import STAGE
 from vfx.pipeline.work import Work
@@ -30,7 +39,7 @@ from vfx.pipeline.work import Work
 FOLDER = "comp"
 HANDOFF_FILE = "handoff.json"
 CHECKSUM_FILE = "checksums.sha256"
-VERSION = 1
+VERSION = 2
 _COLOR_NAMES = {"acescg": "ACEScg", "linear-rec709": "linear Rec.709"}
 _PASSES = {
     "beauty": "what the camera sees, linear; A is the coverage",
@@ -56,6 +65,7 @@ class _Picture:
     channels: dict[str, npt.NDArray[Any]]
     header: dict[str, Any]
     checksum: str
+    hash: str
     bytes: int
 
 
@@ -70,6 +80,7 @@ class Footage:
     low: dict[str, float] = field(default_factory=dict)          # least value of a channel
     high: dict[str, float] = field(default_factory=dict)
     checksum: dict[int, str] = field(default_factory=dict)       # sha256 of each frame's file
+    hash: dict[int, str] = field(default_factory=dict)           # as manifests have it
     bytes: dict[int, int] = field(default_factory=dict)
     camera: dict[int, tuple[list[float], list[float]]] = field(default_factory=dict)
     #   worldToCamera and worldToNDC of each frame, row by row
@@ -93,7 +104,8 @@ class Footage:
             self.high[name] = max(self.high.get(name, -np.inf), float(pixels.max()))
         self.camera[frame] = (_numbers(header.get("worldToCamera", ())),
                               _numbers(header.get("worldToNDC", ())))
-        self.checksum[frame], self.bytes[frame] = picture.checksum, picture.bytes
+        self.checksum[frame], self.hash[frame] = picture.checksum, picture.hash
+        self.bytes[frame] = picture.bytes
         return None
 
     @property
@@ -160,10 +172,11 @@ def pass_text(layer: str) -> str:
 def frames_with_earlier(work: Work, frames: Sequence[int]) -> list[int]:
     """Return frames and those of the hand-off there is that are still as the shot wants them.
 
-    So a frame that is made again joins its sequence instead of taking its place.
+    So a frame that is made again joins its sequence instead of taking its place. Of which frames
+    a damaged hand-off spoke nobody knows: all that are good then go into the next.
     """
     handed = [frame for frame, state in comp_states(work, work.shot.frames).items()
-              if state in (State.DONE, State.STALE)]
+              if state is not State.MISSING]
     good = [frame for frame, state in work.states(STAGE["render"], handed).items()
             if state is State.DONE]
     return sorted({*frames, *good})
@@ -190,9 +203,8 @@ def make_handoff(work: Work, frames: Sequence[int], again: Callable[[Sequence[in
     sequences, faults = verify(work, frames, report)
     if faults:
         # Who finds no hand-off cannot take a bad one.
-        for file_name in handoff_files(work.shot.name):
-            with storage_errors(folder / file_name):
-                (folder / file_name).unlink(missing_ok=True)
+        for file_name in (*handoff_files(work.shot.name), MANIFEST_FILE):
+            remove_file(folder / file_name)
         raise FrameFailed("\n".join([*(f"comp {frame}: {fault}" for frame, fault in
                                        faults.items()), "make them again with:",
                                      f"  {again(list(faults))}"]))
@@ -202,8 +214,11 @@ def make_handoff(work: Work, frames: Sequence[int], again: Callable[[Sequence[in
     texts = (sums, nuke_script(document), blender_script(document),
              json.dumps(document, indent=1) + "\n")
     names = handoff_files(work.shot.name)
+    entries = {}
     for file_name, text in zip(names, texts, strict=True):
-        publish_bytes(folder / file_name, text.encode())
+        published = publish_bytes(folder / file_name, text.encode())
+        entries[file_name] = Entry(str(VERSION), published, "host")
+    update_manifest(folder, FOLDER, VERSION, lambda files: files.update(entries))
     report(frames[-1], 1.0)
     return [folder / file_name for file_name in names]
 
@@ -250,29 +265,28 @@ def _camera_entry(frame: int, to_camera: list[float], to_ndc: list[float],
 
 
 def comp_states(work: Work, frames: Sequence[int]) -> dict[int, State]:
-    """Return whether the hand-off there is speaks of each frame as it is now."""
-    path = work.folder / FOLDER / HANDOFF_FILE
-    try:
-        document = json.loads(path.read_bytes())
-        listed = {(entry["name"], file["frame"]): file["bytes"]
-                  for entry in document["sequences"] for file in entry["files"]}
-        version = document["version"]
-        written = path.stat().st_mtime_ns
-    except FileNotFoundError:
+    """Return whether the hand-off there is speaks of each frame as it is now, and is whole."""
+    folder = work.folder / FOLDER
+    names = handoff_files(work.shot.name)
+    if not any(os.path.lexists(folder / name) for name in names):
         return dict.fromkeys(frames, State.MISSING)
-    except (OSError, ValueError, KeyError, TypeError):
+    written = read_manifest(folder, FOLDER, VERSION).files
+    if not all(name in written and written[name].fingerprint == str(VERSION) for name in names):
+        return dict.fromkeys(frames, State.STALE)      # nobody vouches for it
+    if not all(is_intact(folder / name, written[name].published) for name in names):
         return dict.fromkeys(frames, State.DAMAGED)
+    document = json.loads((folder / HANDOFF_FILE).read_bytes())
+    listed = {(entry["name"], file["frame"]): file["hash"]
+              for entry in document["sequences"] for file in entry["files"]}
     render = STAGE["render"]
-    names = sequence_names(work)
+    sequences = sequence_names(work)
     found = {}
     for frame, state in work.states(render, frames).items():
-        files = {name: work.folder_of(render) / f"{name}.{frame:04d}.exr" for name in names}
         if (work.shot.name, frame) not in listed:
             found[frame] = State.MISSING
-        elif version == VERSION and state is State.DONE and all(
-                file.exists() and file.stat().st_mtime_ns <= written
-                and file.stat().st_size == listed.get((name, frame))
-                for name, file in files.items()):
+        elif state is State.DONE and all(
+                work.listed_hash(render, f"{name}.{frame:04d}.exr") == listed.get((name, frame))
+                for name in sequences):
             found[frame] = State.DONE
         else:
             found[frame] = State.STALE
@@ -291,7 +305,7 @@ def _read(path: Path) -> _Picture:
     if not path.is_file():
         raise ValueError("no file; remove it" if path.exists() else "missing")
     try:
-        data = path.read_bytes()
+        data = read_regular(path)
         channels, header = read_exr(path)
     except (OSError, ValueError) as error:
         raise ValueError(f"damaged: {str(error).removeprefix(f'{path}: ')}") from None
@@ -303,7 +317,7 @@ def _read(path: Path) -> _Picture:
             row, column = np.argwhere(~finite)[0]
             raise ValueError(f"{int((~finite).sum())} pixel(s) of {name} are not finite, the "
                              f"first at x {column}, y {row}")
-    return _Picture(channels, header, hashlib.sha256(data).hexdigest(), len(data))
+    return _Picture(channels, header, hashlib.sha256(data).hexdigest(), bytes_hash(data), len(data))
 
 
 _TYPES = {"float16": "half", "float32": "float", "uint32": "uint"}
@@ -329,7 +343,8 @@ def _sequence_entry(sequence: Footage, frames: Sequence[int]) -> dict[str, Any]:
         "passes": passes,
         "cryptomattes": [{"key": key, "name": name} for key, name in mattes.items()],
         "files": [{"frame": frame, "file": f"{sequence.name}.{frame:04d}.exr",
-                   "bytes": sequence.bytes[frame], "sha256": sequence.checksum[frame]}
+                   "bytes": sequence.bytes[frame], "sha256": sequence.checksum[frame],
+                   "hash": sequence.hash[frame]}
                   for frame in frames],
     }
 

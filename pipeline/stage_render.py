@@ -1,27 +1,32 @@
 """Stage render: pieces, camera and light to OpenEXR frames.
 
 Each frame carries the fingerprint of what it was made from in its header, under
-``vfx/configHash``: a frame tells by itself whether it is up to date. Its Cryptomattes are a
-sequence of their own, ``<shot>_crypto.NNNN.exr``, without colour attributes: programs that found
-some would convert the ids as if they were colours.
+``vfx/configHash``, its place, and a seal over all its bytes: it tells by itself whether it is up
+to date and as it was written. Its Cryptomattes are a sequence of their own,
+``<shot>_crypto.NNNN.exr``, without colour attributes: programs that found some would convert the
+ids as if they were colours.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vfx.pipeline.cache import publish
 from vfx.pipeline.colliders import collider_props
 from vfx.pipeline.errors import DamagedFile, PipelineError, ShotError
+from vfx.pipeline.seal import BLANK_SEAL, has_good_seal, place_of, set_seal
 
 if TYPE_CHECKING:
-    from vfx.geometry.handoff import Faces, FragmentsFrame, Solid
+    from vfx.geometry.handoff import Array, Faces, FragmentsFrame, Solid
     from vfx.pipeline.cache import Published
     from vfx.pipeline.job import Job
     from vfx.pipeline.shot import Shot
 
 CONFIG_HASH = "vfx/configHash"
+PLACE = "vfx/place"
+SEAL = "vfx/seal"
 _COLOR_ATTRIBUTES = ("chromaticities", "colorInteropID")
 
 
@@ -42,7 +47,7 @@ def render_frames(job: Job) -> None:
         try:
             published = _render(job, solid, faces, frame, frames.index(frame) * share, share)
             job.record(frame, published)
-        except PipelineError:
+        except (PipelineError, MemoryError):
             raise
         except Exception as error:
             failures[frame] = f"{type(error).__name__}: {error}"
@@ -50,17 +55,24 @@ def render_frames(job: Job) -> None:
 
 
 def read_config_hash(path: Path) -> str:
-    """Return the fingerprint in a frame's header, having read all its pixels.
+    """Return the fingerprint in a frame's header, having read all of the file.
 
-    A truncated EXR still opens and shows its header; only the pixels tell.
+    A truncated EXR still opens and shows its header; only its pixels or its seal tell. One
+    without a seal, of a version before, vouches for nothing.
     """
     from vfx.raytrace.exr import read_exr
 
     try:
+        sealed = has_good_seal(path)
+        if sealed is False:
+            raise ValueError("its bytes are not those that were written")
         _, header = read_exr(path)
-    except Exception as error:
+    except (OSError, ValueError) as error:
         raise DamagedFile(f"{path}: damaged: {error}") from None
-    return str(header.get(CONFIG_HASH, ""))
+    if sealed and header.get(PLACE) != place_of(path):
+        raise DamagedFile(f"{path}: damaged: it is the file {header.get(PLACE)} in the place of "
+                          "another")
+    return str(header.get(CONFIG_HASH, "")) if sealed else ""
 
 
 def near_frames(shot: Shot, frame: int) -> list[int]:
@@ -128,7 +140,6 @@ def _render(
     job: Job, solid: Solid, faces: Faces, frame: int, start: float, share: float
 ) -> Published:
     from vfx.raytrace.camera import frame_header
-    from vfx.raytrace.exr import write_exr
     from vfx.raytrace.render import render_picture
 
     def report(fraction: float) -> None:
@@ -151,11 +162,23 @@ def _render(
                         if key not in _COLOR_ATTRIBUTES} | picture.matte_header
         # First, so that a frame that is there has its mattes.
         beside = job.work.folder_of(job.stage) / name
-        job.record(frame, publish(beside, lambda temporary: write_exr(
-            temporary, picture.matte_channels, matte_header, exact=True)), beside)
+        mattes = _publish(beside, picture.matte_channels, matte_header, exact=True)
+        job.record(frame, mattes, beside)
     header["vfx/samples"] = picture.samples
-    return publish(job.work.path(job.stage, frame),
-                   lambda temporary: write_exr(temporary, picture.channels, header))
+    return _publish(job.work.path(job.stage, frame), picture.channels, header)
+
+
+def _publish(path: Path, channels: Mapping[str, Array], header: Mapping[str, Any], *,
+             exact: bool = False) -> Published:
+    """Publish a picture that says which one it is and vouches for all its bytes."""
+    from vfx.raytrace.exr import write_exr
+
+    def write(temporary: Path) -> None:
+        write_exr(temporary, channels, {**header, PLACE: place_of(path), SEAL: BLANK_SEAL},
+                  exact=exact)
+        set_seal(temporary)
+
+    return publish(path, write)
 
 
 def _near(job: Job, frame: int) -> Any:

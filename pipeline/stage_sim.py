@@ -7,12 +7,15 @@ Neither the chunks in which steps are done nor a resume changes a bit of the res
 
 from __future__ import annotations
 
+import itertools
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vfx.pipeline.cache import locked
-from vfx.pipeline.checkpoint import CheckpointPair, damaged_checkpoints
+from vfx.pipeline.cache import is_intact, locked, remove_file
+from vfx.pipeline.checkpoint import Checkpoint, CheckpointPair, damaged_checkpoints
+from vfx.pipeline.diagnostics import FILE_NAME as TABLE_FILE
 from vfx.pipeline.diagnostics import DiagnosticsTable
 from vfx.pipeline.errors import FrameFailed, ShotError
 from vfx.pipeline.frames import frames_text
@@ -23,6 +26,8 @@ from vfx.pipeline.quantities import as_count, as_time
 
 if TYPE_CHECKING:
     from vfx.pipeline.job import Job
+    from vfx.pipeline.stages import Stage
+    from vfx.pipeline.work import Work
 
 LOCK_FILE = ".sim.lock"
 PLOT_FILE = "diagnostics.png"
@@ -42,13 +47,58 @@ def simulate(job: Job) -> None:
         job.frames = [frame for frame in job.shot.frames if frame <= job.frames[-1]]
         missing = job.todo()
         if missing:
-            _Run(job, missing).go()
+            _Run(job, missing, job.frames[-1]).go()
             job.finish({})
             return
         for path in damaged_checkpoints(folder):
-            path.unlink(missing_ok=True)
+            remove_file(path)
             job.progress.say(f"sim: {path} is damaged and removed; all frames asked for are done, "
                              "more would start from the other checkpoint or the first frame")
+        for path, fault in unfit_history(job.work, job.stage).items():
+            job.progress.say(f"sim: {path} is {fault} and will be made again")
+        if unfit_history(job.work, job.stage):
+            # From a checkpoint on: its history ends there.
+            _Run(job, [], _last_done(job)).go()
+
+
+def _last_done(job: Job) -> int:
+    """Return the last frame through which all are done."""
+    states = job.work.states(job.stage, job.shot.frames)
+    return list(itertools.takewhile(lambda frame: states[frame] is State.DONE, states))[-1]
+
+
+def unfit_history(work: Work, stage: Stage) -> dict[Path, str]:
+    """Return the files of the history that are missing or not as they were written."""
+    found = {}
+    for name in (TABLE_FILE, PLOT_FILE):
+        path = work.folder_of(stage) / name
+        entry = work.manifest(stage).files.get(name)
+        if not os.path.lexists(path):
+            found[path] = "missing"
+        elif entry is None or entry.fingerprint != work.fingerprint(stage, work.shot.first_frame):
+            found[path] = "stale"
+        elif not is_intact(path, entry.published):
+            found[path] = "damaged"
+    return found
+
+
+def _publish_history(job: Job, table: DiagnosticsTable) -> None:
+    """Publish and list the table and its plot."""
+    shot, columns = job.shot, table.columns()
+    steps = int(columns["step"].max(initial=0.0))
+    last = shot.first_frame + steps // shot.steps_per_frame
+    plot = job.work.folder_of(job.stage) / PLOT_FILE
+    fingerprint = str(job.work.fingerprint(job.stage, shot.first_frame))
+    for path, published in (
+            (table.path, table.publish()),
+            (plot, write_diagnostics_plot(
+                plot, columns, f"{shot.name}: frames {shot.first_frame}-{last}, {steps:,} steps"))):
+        job.work.record(job.stage, path, fingerprint, published, job.device.description)
+
+
+def _checkpoints(job: Job) -> CheckpointPair:
+    return CheckpointPair(job.work.folder_of(job.stage),
+                          str(job.work.fingerprint(job.stage, job.shot.first_frame)))
 
 
 def _tell_of_stale(job: Job) -> None:
@@ -64,13 +114,12 @@ def _tell_of_stale(job: Job) -> None:
 class _Run:
     """One pass of the simulation over the frames."""
 
-    def __init__(self, job: Job, missing: list[int]) -> None:
+    def __init__(self, job: Job, missing: list[int], last: int) -> None:
         folder = job.work.folder_of(job.stage)
         self._job = job
         self._missing = set(missing)
-        self._last = job.frames[-1]
-        self._checkpoints = CheckpointPair(
-            folder, str(job.work.fingerprint(job.stage, job.shot.first_frame)))
+        self._last = last
+        self._checkpoints = _checkpoints(job)
         self._diagnostics = DiagnosticsTable(folder)
         self._simulation: Any = None
         self._solid: Any = None
@@ -94,17 +143,17 @@ class _Run:
                 frame += 1
         except Unstable as error:
             # The checkpoints stay as they are: the newest is of before it blew up.
-            self._diagnostics.publish()
-            self._plot(frame)
+            self._publish_history()
             raise FrameFailed(
                 f"sim {frame}: {error}\n{self._kept(frame)}; see {self._plot_path} for how it "
                 f"came about; after changing the shot, run again with:\n"
                 f"  {self._job.command(None, [self._last])}") from None
-        self._plot(self._last)
+        self._publish_history()
 
     def _start(self) -> int:
         """Build the simulation, restore a checkpoint, and return the frame to go to."""
         from vfx.geometry.handoff import Solid
+        from vfx.sim.extent import nothing_there
         from vfx.sim.simulate import Simulation
 
         shot = self._job.shot
@@ -115,30 +164,42 @@ class _Run:
                 shot.projectiles, shot.weakening, shot.bodies, colliders=shot.colliders,
                 regions=shot.regions, cracks=shot.cracks, images=self._job.work.densities())
             self._simulation.refuse_step()
+            for number in self._simulation.idle_regions:
+                self._job.progress.say(f"warning: sim: regions[{number}]: "
+                                       f"{nothing_there(shot.regions[number - 1])}")
             for number in self._simulation.idle_weakening:
                 self._job.progress.say(f"sim: weakening[{number}] meets no body and does nothing; "
                                        "see its origin, length and points")
         except ValueError as error:
             raise ShotError(f"{shot.path}: {error}") from None
-        checkpoint = self._checkpoints.newest(
-            until=-1 if self._job.force else shot.step_of(min(self._missing)))
+        wanted = min(self._missing, default=self._last)
+        step = self._restore(until=-1 if self._job.force else shot.step_of(wanted))
         for path in self._checkpoints.damaged:
             self._job.progress.say(f"sim: {path} is damaged; going on without it")
-        if checkpoint is None:
-            if self._checkpoints.damaged or min(self._missing) > shot.first_frame:
+        if step is None:
+            if self._checkpoints.damaged or wanted > shot.first_frame:
                 self._job.progress.say(f"sim: there is no checkpoint to go on from; starting "
                                        f"again at step 0, frame {shot.first_frame}")
-            self._diagnostics.keep_until(-1)
             self._sample()
             return shot.first_frame
-        self._simulation.restore(checkpoint.state)
-        self._diagnostics.keep_until(checkpoint.step)
-        done, within = divmod(checkpoint.step, shot.steps_per_frame)
+        done, within = divmod(step, shot.steps_per_frame)
         frame = shot.first_frame + done + (1 if within else 0)
         place = f"before frame {frame}" if within else f"which is frame {frame}"
-        self._job.progress.say(f"sim: going on from a checkpoint at step {checkpoint.step}, "
-                               f"{place}")
+        self._job.progress.say(f"sim: going on from a checkpoint at step {step}, {place}")
         return frame
+
+    def _restore(self, until: int) -> int | None:
+        """Go back to the latest checkpoint that fits; return its step, None where none does."""
+        for checkpoint in self._checkpoints.newest_first(until):
+            try:
+                self._simulation.restore(checkpoint.state)
+            except ValueError as error:
+                self._job.progress.say(f"sim: a checkpoint at step {checkpoint.step} does not fit "
+                                       f"({error}); going on without it")
+            else:
+                self._diagnostics.take(checkpoint.history)
+                return checkpoint.step
+        return None
 
     def _advance_to(self, step: int) -> None:
         """Do the steps up to ``step`` in chunks short enough to be stopped between."""
@@ -172,7 +233,8 @@ class _Run:
     def _save(self) -> None:
         begun = time.monotonic()
         self._diagnostics.publish()
-        self._checkpoints.save(self._simulation.step, self._simulation.state())
+        self._checkpoints.save(Checkpoint(
+            self._simulation.step, self._simulation.state(), self._diagnostics.text()))
         self._saved = time.monotonic()
         shortest, longest = _CHECKPOINT_SECONDS
         self._pause = min(max((self._saved - begun) / _CHECKPOINT_SHARE, shortest), longest)
@@ -207,14 +269,10 @@ class _Run:
             words.append(f"{as_count(bonds)} bonds")
         self._job.progress.update(frame, step / total, ", ".join(words))
 
-    def _plot(self, last: int) -> None:
-        """Plot the history up to a frame; by then the simulation gives its memory back."""
+    def _publish_history(self) -> None:
+        """Write table and plot; by then the simulation gives its memory back."""
         self._simulation = None
-        shot, columns = self._job.shot, self._diagnostics.columns()
-        steps = int(columns["step"].max(initial=0.0))
-        write_diagnostics_plot(
-            self._plot_path, columns,
-            f"{shot.name}: frames {shot.first_frame}-{last}, {steps:,} steps")
+        _publish_history(self._job, self._diagnostics)
 
     @property
     def _plot_path(self) -> Path:

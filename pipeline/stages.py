@@ -51,10 +51,10 @@ class Stage:
 
 
 STAGES = (
-    Stage("geometry", 6, build_geometry,
+    Stage("geometry", 7, build_geometry,
           takes=("shot.shape", "meshes"),
           gives="solid", file_name="solid.npz"),
-    Stage("sim", 6, simulate,
+    Stage("sim", 7, simulate,
           takes=("solid", "shot.physics", "density pictures"),
           gives="motion", file_name="frame.{frame:04d}.npz"),
     Stage("align", 1, align_fragments,

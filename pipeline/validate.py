@@ -8,32 +8,51 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import math
 import typing
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
-from vfx.geometry.schema import rule_of
+from vfx.geometry.schema import Rule, rule_of
+from vfx.pipeline.paths import why_not
 
 Section = TypeVar("Section")
 
 _LONGEST_SHOWN = 60
+_LONGEST_FIELD = 120
+#: Mistakes that are told; of more only the number is.
+MOST_TOLD = 20
+#: Characters of a text in a shot file: longer than any name or path that is meant.
+LONGEST_TEXT = 1000
 
 
 class Complaints:
-    """The mistakes found in one file; ``fields`` maps every known key to its section."""
+    """The mistakes found in one file; ``homes`` maps every known key to its section."""
 
     def __init__(self, homes: Mapping[str, str] | None = None) -> None:
-        self.lines: list[str] = []
+        self.count = 0
+        self._told: list[str] = []
         self._homes = dict(homes or {})
+
+    @property
+    def lines(self) -> list[str]:
+        """A line for each of the first mistakes, and one for the number of the others."""
+        more = self.count - len(self._told)
+        return [*self._told, *([f"and {more:,} more like these"] if more else [])]
 
     def add(self, field: str, message: str) -> None:
         """Note a mistake at ``field``, a dotted path like ``sim.horizon``."""
-        self.lines.append(f"{field}: {message}" if field else message)
+        self.count += 1
+        if len(self._told) < MOST_TOLD:
+            field = cut(field, _LONGEST_FIELD)
+            self._told.append(printable(f"{field}: {message}" if field else message))
 
     def unknown(self, field: str, key: str, known: Iterable[str]) -> None:
         """Note a key that does not exist, with the one that was probably meant."""
-        self.add(field, f"unknown key{self._advice(key, sorted(known))}")
+        # To look for a word that is like it takes time.
+        told = len(self._told) < MOST_TOLD
+        self.add(field, f"unknown key{self._advice(key, sorted(known))}" if told else "")
 
     def _advice(self, key: str, known: list[str]) -> str:
         if (near := nearest(key, known)) is not None:
@@ -45,6 +64,8 @@ class Complaints:
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """Return the known word that is most like ``word``, or None if none is."""
+    if len(word) > LONGEST_TEXT:
+        return None
     folded = {candidate.lower(): candidate for candidate in known}
     match = difflib.get_close_matches(word.lower(), folded, n=1, cutoff=0.6)
     return folded[match[0]] if match else None
@@ -58,9 +79,21 @@ def shown(value: Any) -> str:
         text = "a table"
     elif isinstance(value, int) and abs(value) > 10**40:
         text = "a number of more than 40 digits"
+    elif isinstance(value, str):
+        text = repr(value[:LONGEST_TEXT])
     else:
         text = repr(value).replace("\n", " ")
-    return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 3] + "..."
+    return cut(text)
+
+
+def printable(text: str) -> str:
+    """Return a text on one line, with escapes for what would move the cursor or ring a bell."""
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
+
+
+def cut(text: str, longest: int = _LONGEST_SHOWN) -> str:
+    """Return a text, or the beginning of a longer one."""
+    return text if len(text) <= longest else text[: longest - 3] + "..."
 
 
 def read_section(
@@ -74,21 +107,19 @@ def read_section(
         complaints.add(where, f"found {shown(table)}, but this is a section: write [{where}] "
                               "and its keys below")
         return None
-    hints = typing.get_type_hints(cls)
-    fields = {field.name: field for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
-    n_before = len(complaints.lines)
+    fields = _fields(cls)  # type: ignore[arg-type]
+    n_before = complaints.count
     for key in table:
         if key not in fields:
             complaints.unknown(f"{where}.{key}", key, fields)
     values = {}
-    for name, field in fields.items():
-        rule = rule_of(field)
+    for name, (wanted, rule, is_required) in fields.items():
         if name not in table:
-            if field.default is dataclasses.MISSING:
+            if is_required:
                 complaints.add(f"{where}.{name}", f"missing; it is required. {rule.doc}")
             continue
         found = table[name]
-        converted, problem = convert(found, hints[name])
+        converted, problem = convert(found, wanted)
         problem = problem or rule.complaint(converted)
         if problem is not None:
             wrong = next((word for word in (found if isinstance(found, list) else [found])
@@ -96,13 +127,21 @@ def read_section(
             near = nearest(wrong, rule.choices) if wrong is not None else None
             advice = f"; did you mean '{near}'?" if near else ""
             if isinstance(found, list) and wrong is not None and rule.choices:
-                advice = f" ('{wrong}' is none){advice}"
+                advice = f" ({shown(wrong)} is none){advice}"
             complaints.add(f"{where}.{name}",
                            f"found {shown(found)}, but it {problem}{advice} ({rule.doc})")
         values[name] = converted
-    if len(complaints.lines) > n_before:
+    if complaints.count > n_before:
         return None
     return cls(**values)
+
+
+@functools.cache
+def _fields(cls: Any) -> dict[str, tuple[Any, Rule, bool]]:
+    """Return the type and the rule of each key of a section, and whether it is required."""
+    hints = typing.get_type_hints(cls)
+    return {field.name: (hints[field.name], rule_of(field), field.default is dataclasses.MISSING)
+            for field in dataclasses.fields(cls)}
 
 
 def convert(value: Any, wanted: Any) -> tuple[Any, str | None]:
@@ -130,6 +169,11 @@ def convert(value: Any, wanted: Any) -> tuple[Any, str | None]:
             return float(value), None
         except OverflowError:
             return math.inf, None
+    if wanted is str and isinstance(value, str):
+        if len(value) > LONGEST_TEXT:
+            return None, f"must be at most {LONGEST_TEXT:,} characters long, and has {len(value):,}"
+        if (reason := why_not(value)) is not None:
+            return None, f"cannot be told to others: {reason}"
     if type(value) is wanted:
         return value, None
     return None, f"must be {type_name(wanted)}"

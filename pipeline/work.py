@@ -12,17 +12,26 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from vfx.pipeline.cache import Published, file_hash, is_intact
+from vfx.pipeline.cache import (
+    Published,
+    file_hash,
+    in_use,
+    is_intact,
+    is_untouched,
+    locked,
+    look_at,
+)
 from vfx.pipeline.density import load_density
 from vfx.pipeline.errors import DamagedFile, MissingInput, ShotError
 from vfx.pipeline.manifest import Entry, Manifest, State, read_manifest, update_manifest
-from vfx.pipeline.shot import Shot, check_view, is_plain_word
+from vfx.pipeline.shot import Shot, is_plain_word
 from vfx.pipeline.stage_render import near_frames, surface_textures
 from vfx.pipeline.stages import STAGE, STAGES, Stage, shot_section
 
@@ -30,14 +39,20 @@ if TYPE_CHECKING:
     from vfx.raytrace.camera_path import CameraPath
 
 _GIVER = {stage.gives: stage for stage in STAGES}
+_LOCK_FILE = ".work.lock"
 
 
 class Work:
-    """The results of one shot in one folder."""
+    """The results of one shot in one folder.
 
-    def __init__(self, shot: Shot, folder: Path) -> None:
+    Listed files are read whole before they are called done; a ``quick`` look takes those for
+    done that still have the size and the time with which they were published.
+    """
+
+    def __init__(self, shot: Shot, folder: Path, *, quick: bool = False) -> None:
         self.shot = shot
         self.folder = folder
+        self._quick = quick
         self._manifests: dict[str, Manifest] = {}
         self._intact: dict[Path, tuple[tuple[int, ...], str]] = {}
         self._carried: dict[Path, tuple[tuple[int, ...], str | None]] = {}
@@ -49,6 +64,15 @@ class Work:
         self._texture: npt.NDArray[np.float32] | None = None
         self._images: dict[str, npt.NDArray[np.float32]] | None = None
         self._densities: dict[str, npt.NDArray[np.float32]] | None = None
+
+    def in_use(self) -> AbstractContextManager[None]:
+        """Keep the files where they are while the block runs: nobody may clean meanwhile."""
+        return in_use(self.folder / _LOCK_FILE)
+
+    def alone(self) -> AbstractContextManager[None]:
+        """Have the files to oneself while the block runs; raise if they are in use."""
+        return locked(self.folder / _LOCK_FILE, f"{self.folder}: a run is using it; wait until it "
+                      "has ended, or stop it. Nothing was removed")
 
     def folder_of(self, stage: Stage) -> Path:
         """Return the folder of a stage's files."""
@@ -64,6 +88,13 @@ class Work:
             self._manifests[stage.name] = read_manifest(
                 self.folder_of(stage), stage.name, stage.version)
         return self._manifests[stage.name]
+
+    def listed_hash(self, stage: Stage, name: str) -> str | None:
+        """Return the hash of a stage's file as it was published; None if nobody knows."""
+        for files in (self._adopted.get(stage.name, {}), self.manifest(stage).files):
+            if name in files:
+                return files[name].published.hash
+        return None
 
     def fingerprint(self, stage: Stage, frame: int) -> str | None:
         """Return what a result should be made from, or None while its inputs are not there."""
@@ -208,18 +239,20 @@ class Work:
     def camera(self) -> CameraPath:
         """Return the way of the camera; raise ShotError or MissingInput."""
         if self._camera is None:
-            from vfx.raytrace.camera_path import camera_path
+            from vfx.raytrace.camera_path import camera_path, check_path, render_times
 
             shot = self.shot
-            where = f"{shot.path}: camera.usd: found {shot.camera.usd!r}"
+            where = str(shot.path)
+            if shot.camera.usd:
+                where += f": camera.usd: found {shot.camera.usd!r}"
             try:
                 path = camera_path(shot.camera, shot.camera_keys, shot.folder)
-                for frame in shot.frames:
-                    check_view(path(frame), shot, frame)
+                check_path(path, render_times(shot.camera, shot.film, shot.first_frame,
+                                              shot.last_frame))
             except (FileNotFoundError, ModuleNotFoundError) as error:
-                raise MissingInput(f"{where}; {error}") from None
+                raise MissingInput(f"{where}: {error}") from None
             except (OSError, ValueError) as error:
-                raise ShotError(f"{where}; {error}") from None
+                raise ShotError(f"{where}: {error}") from None
             # Only now: who asks again after a refusal must be refused again.
             self._camera = path
         return self._camera
@@ -239,15 +272,24 @@ class Work:
 
     def images(self) -> dict[str, npt.NDArray[np.float32]]:
         """Return the images (h, w, 3) that surfaces name, by that name; raise ShotError."""
+        from vfx.raytrace.picture import MAX_PIXELS_TOGETHER
         from vfx.raytrace.texture import load_image
 
         if self._images is None:
             found: dict[str, npt.NDArray[np.float32]] = {}
+            floor = self.texture()
+            n_pixels = 0 if floor is None else floor.shape[0] * floor.shape[1]
             for material, name in surface_textures(self.shot).items():
                 if name in found:
                     continue
                 try:
                     found[name] = load_image(name, self.shot.folder)
+                    n_pixels += found[name].shape[0] * found[name].shape[1]
+                    if n_pixels > MAX_PIXELS_TOGETHER:
+                        raise ValueError(
+                            f"with it all textures have {n_pixels} pixels, but at most "
+                            f"{MAX_PIXELS_TOGETHER} are taken together (such as four of 8192 x "
+                            "8192); make some smaller")
                 except (OSError, ValueError) as error:
                     raise ShotError(f"{self.shot.path}: materials.{material}.surface.texture: "
                                     f"found {name!r}; {error}") from None
@@ -334,7 +376,7 @@ class Work:
         adopted = self._adopted.setdefault(stage.name, {})
         entry = adopted.get(path.name)
         if entry is None or entry.fingerprint != wanted or not self._is_intact(path, entry):
-            published = Published(file_hash(path), path.stat().st_size)
+            published = look_at(path)
             entry = adopted[path.name] = Entry(wanted, published, "unknown")
             self._intact[path] = (_stamp(path), published.hash)
         return entry
@@ -362,8 +404,9 @@ class Work:
     def _camera_hash(self) -> str | None:
         if not self.shot.camera.usd:
             return ""
+        file = self.shot.folder / self.shot.camera.usd
         try:
-            return file_hash(self.shot.folder / self.shot.camera.usd)
+            return file_hash(file) if file.is_file() else None
         except OSError:
             return None
 
@@ -402,6 +445,8 @@ class Work:
 
     def _is_intact(self, path: Path, entry: Entry) -> bool:
         """Whether a file's bytes are those listed, reading them once while it is untouched."""
+        if self._quick and is_untouched(path, entry.published):
+            return True
         try:
             known = (_stamp(path), entry.published.hash)
         except OSError:

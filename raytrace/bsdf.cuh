@@ -93,7 +93,7 @@ DEVICE Point2 ggx_energy(const float *energy, float alpha, float cosine)
 {
     const float x = clamped(cosine, 0.0f, 1.0f) * (float)(ENERGY_SIZE - 1);
     const float y = clamped(alpha, 0.0f, 1.0f) * (float)(ENERGY_SIZE - 1);
-    const int i = minimum((int)x, ENERGY_SIZE - 2), j = minimum((int)y, ENERGY_SIZE - 2);
+    const int i = cell_index(x, ENERGY_SIZE - 1), j = cell_index(y, ENERGY_SIZE - 1);
     const float fx = x - (float)i, fy = y - (float)j;
     const float *row = energy + 2 * (ENERGY_SIZE * j + i), *next = row + 2 * ENERGY_SIZE;
     Point2 e;

@@ -25,6 +25,8 @@ from vfx.raytrace.settings import Camera, Film
 
 #: Near and far plane of worldToNDC [m]; they scale its depth only and clip nothing.
 NEAR, FAR = 0.01, 1000.0
+#: Frames a second that a time code can count.
+FASTEST_TIME_CODE = 30
 #: Reach of the filters where the film gives none [pixels].
 FILTER_RADIUS = {"blackman-harris": 1.1, "gaussian": 1.5, "box": 0.5}
 
@@ -85,16 +87,18 @@ class CameraRays:
     def __init__(self, device: Device, view: View, film: Film, *, origin: Array,
                  index_mask: int, seed: int = 0) -> None:
         self.device = device
-        self.resolution = film.resolution
         self.window: Window = data_window(film)
-        self.index_mask = index_mask
-        self.seed = seed
-        self._lens = (view.lens_radius, view.focus)
-        axes = np.stack([view.eye - origin, view.half_width * view.right,
-                         view.half_height * view.up, view.forward, view.right, view.up])
-        self._view = device.from_host(axes.astype(np.float32))
-        self._filter = device.from_host(
-            filter_table(film.filter, film.filter_radius).astype(np.float32))
+        window = self.window
+        width, height = film.resolution
+        self._camera = device.struct(
+            "raytrace/camera.cu", "Camera", width=width, height=height,
+            window_x=window.x, window_y=window.y, window_width=window.width,
+            window_height=window.height, eye=view.eye - origin,
+            half_right=view.half_width * view.right, half_up=view.half_height * view.up,
+            forward=view.forward, right=view.right, up=view.up, lens_radius=view.lens_radius,
+            focus=view.focus, index_mask=index_mask, seed=seed,
+            filter=device.from_host(
+                filter_table(film.filter, film.filter_radius).astype(np.float32)))
 
     def samples(self, tiles: Array, first_sample: int, n_samples: int) -> Rays:
         """Return ``n_samples`` rays through every pixel of ``tiles`` (t,) int32."""
@@ -110,11 +114,8 @@ class CameraRays:
         rays = Rays(pixel=xp.empty(n, xp.int32), sample=xp.empty(n, xp.int32),
                     index=xp.empty(n, xp.int32), origin=xp.empty((n, 3), xp.float32),
                     direction=xp.empty((n, 3), xp.float32))
-        window = self.window
         self.device.module("raytrace/camera.cu").camera_rays(
-            n, *self.resolution, window.x, window.y, window.width, window.height,
-            n_samples, first_sample, self.index_mask, self.seed, *self._lens,
-            self.device.from_host(tiles), self._view, self._filter,
+            n, n_samples, first_sample, self._camera, self.device.from_host(tiles),
             rays.pixel, rays.sample, rays.index, rays.origin, rays.direction)
         return rays
 
@@ -181,13 +182,18 @@ def frame_header(camera: Camera, film: Film, fps: Fraction | float, frame: int) 
 
 
 def _time_code(frame: int, rate: int) -> OpenEXR.TimeCode:
-    """Return ``frame`` as hours, minutes, seconds and frames."""
+    """Return ``frame`` as hours, minutes, seconds and frames.
+
+    SMPTE 12M counts to 30 frames a second: faster rates count pairs of them, or pairs of pairs,
+    and the flag of the field says which of a pair it is.
+    """
     seconds, rest = divmod(frame, rate)
     minutes, second = divmod(seconds, 60)
     hour, minute = divmod(minutes, 60)
-    # SMPTE 12M has two digits for the frame: faster rates count pairs of them.
-    while rate > 60:
-        rest, rate = rest // 2, rate // 2
-    flags = (0,) * 6
+    in_pair = 0
+    while rate > FASTEST_TIME_CODE:
+        rest, in_pair = divmod(rest, 2)
+        rate = -(-rate // 2)
+    flags = (0, 0, in_pair, 0, 0, 0)      # the third is the field's
     binary_groups = (0,) * 8
     return OpenEXR.TimeCode(hour % 24, minute, second, rest, *flags, *binary_groups)

@@ -17,11 +17,12 @@ import numpy as np
 
 from vfx.device import Device
 from vfx.geometry.handoff import Array
-from vfx.raytrace.exr import exr_size, read_exr
+from vfx.raytrace.picture import read_exr_picture
 from vfx.raytrace.radiance_hdr import read_radiance_hdr
 
-#: Pixels of the largest image taken: 16384 x 8192.
-MAX_PIXELS = 1 << 27
+#: The largest radiance taken, a thousand times that of the sun in cd/m^2: a film can sum what
+#: surfaces make of it.
+BRIGHTEST = 1e12
 #: Blurred copies for reflections: level k has 16 * 2^k columns and a lobe cos^(2 * 4^k).
 BLUR_LEVELS = 5
 
@@ -65,42 +66,33 @@ def _read(path: Path) -> Array:
     if suffix != ".exr":
         raise ValueError(f"{path}: an environment must be an .exr or .hdr file, not "
                          f"{suffix or 'without an ending'}; convert it to OpenEXR")
-    _check_size(path, *exr_size(path))
-    channels, _ = read_exr(path)
-    missing = [name for name in "RGB" if name not in channels]
-    if missing:
-        raise ValueError(f"{path}: the environment has no channel {', '.join(missing)} (found "
-                         f"{', '.join(sorted(channels)) or 'none'}); save it as RGB")
-    # One channel goes as the next is copied: a large image should not be in memory twice.
-    image = np.empty((*channels["R"].shape, 3), np.float32)
-    for k, name in enumerate("RGB"):
-        image[..., k] = channels.pop(name)
+    channels = read_exr_picture(path, ("R", "G", "B"))
+    image = np.empty((*channels[0].shape, 3), np.float32)
+    for k in range(3):
+        image[..., k] = channels[k]
     return image
-
-
-def _check_size(path: Path, width: int, height: int) -> None:
-    if height < 2 or width < 2:
-        raise ValueError(f"{path}: the environment has {width} x {height} pixels; at least "
-                         "2 x 2 are needed for an image of all directions")
-    if height * width > MAX_PIXELS:
-        raise ValueError(f"{path}: the environment has {width} x {height} pixels; at most "
-                         "16384 x 8192 are taken, so make it smaller")
 
 
 def _checked(path: Path, image: Array) -> Array:
     """Return ``image`` if it can light a scene."""
-    _check_size(path, image.shape[1], image.shape[0])
+    height, width, _ = image.shape
+    if height < 2 or width < 2:
+        raise ValueError(f"{path}: the environment has {width} x {height} pixels; at least "
+                         "2 x 2 are needed for an image of all directions")
     # Not a number fails either comparison; only where one fails, look for the place.
-    is_light = image.min() >= 0.0 and image.max() < np.inf
+    is_light = image.min() >= 0.0 and image.max() <= BRIGHTEST
     for fault, is_fault in (("a value that is not a number", np.isnan),
                             ("an infinite value", np.isinf),
-                            ("a negative value", lambda values: values < 0.0)):
+                            ("a negative value", lambda values: values < 0.0),
+                            (f"a radiance above {BRIGHTEST:g}", lambda values: values > BRIGHTEST)):
         if not is_light and (where := is_fault(image)).any():
             row, column = np.argwhere(where.any(axis=-1))[0]
+            found = [float(f"{value:.6g}") for value in image[row, column]]
             raise ValueError(f"{path}: the environment has {fault} in {int(where.any(-1).sum())} "
-                             f"pixel(s), the first at column {column}, row {row}; repair it, "
-                             "light must be finite and not below 0")
-    return np.ascontiguousarray(image, np.float32)
+                             f"pixel(s), the first at column {column}, row {row}: found {found}; "
+                             f"light must be finite, from 0 to {BRIGHTEST:g}, so repair it, or "
+                             "scale it down and raise light.exposure")
+    return image
 
 
 def pixel_directions(height: int, width: int, row: int) -> Array:

@@ -48,18 +48,26 @@ def _stored(name: str, channel: Array) -> Array:
     return np.ascontiguousarray(channel, np.float32)
 
 
-def exr_size(path: Path) -> tuple[int, int]:
-    """Return width and height of the pixels that a file's header speaks of, reading no pixels.
+def exr_extent(path: Path) -> tuple[int, int, int]:
+    """Return width and height of what a file's header speaks of, and the bytes to read all of it.
 
-    Raises ValueError where there is no such header.
+    No pixels are read; the bytes are those of all parts, as floats. Raises ValueError where there
+    is no such header, or it speaks of deep pixels, of which there is no telling how many.
     """
+    sizes, is_deep = [], False
     try:
         with _silent(), OpenEXR.File(str(path), header_only=True) as file:
-            low, high = (np.asarray(corner, np.int64) for corner in file.header()["dataWindow"])
+            for part in file.parts:
+                low, high = (np.asarray(corner, np.int64) for corner in part.header["dataWindow"])
+                sizes.append((*(int(size) for size in high - low + 1),
+                              len(part.header["channels"])))
+                is_deep |= part.header.get("type") in (OpenEXR.deepscanline, OpenEXR.deeptile)
     except Exception as error:  # as in read_exr
         raise _unreadable(path, error) from None
-    width, height = (int(size) for size in high - low + 1)
-    return width, height
+    if is_deep:
+        raise ValueError(f"{path}: has deep pixels; save it flat, with a value a pixel")
+    width, height, _ = sizes[0]
+    return width, height, sum(4 * abs(w * h) * n_channels for w, h, n_channels in sizes)
 
 
 def read_exr(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
@@ -72,9 +80,11 @@ def read_exr(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
         raise FileNotFoundError(f"{path}: the image does not exist")
     try:
         with _silent(), OpenEXR.File(str(path), separate_channels=True) as file:
-            channels = {name: np.array(channel.pixels)
-                        for name, channel in file.channels().items()}
+            # The arrays are their own: they outlive the file.
+            channels = {name: channel.pixels for name, channel in file.channels().items()}
             header = dict(file.header())
+    except MemoryError:
+        raise
     except Exception as error:  # the library raises many kinds, RuntimeError above all
         raise _unreadable(path, error) from None
     return channels, header

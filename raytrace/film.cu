@@ -10,6 +10,14 @@
 // Rows of the material table before those of bodies: floor, balls.
 #define FIXED_MATERIALS 2
 
+// The most that a sample counts for, up or down: its square, summed, is still a float. What is not
+// a number counts for nothing; it would spread over all that comp makes of the pixel.
+#define MOST_LIGHT 1e15f
+DEVICE float kept(float x)
+{
+    return x == x ? clamped(x, -MOST_LIGHT, MOST_LIGHT) : 0.0f;
+}
+
 // Sum light: radiance, its three parts, cover, shade, and the square of the brightness.
 KERNEL void add_samples(
     int n, int n_samples, int has_background,   // n = tiles * 64
@@ -29,18 +37,21 @@ KERNEL void add_samples(
         for (int sample = 0; sample < n_samples; ++sample) {
             const int64 ray = first + (int64)sample * (TILE * TILE);
             const bool is_seen = has_background != 0 || cover[2 * ray] > 0.0f;
-            Vec3 light = is_seen ? load_vec3(radiance, ray) : make_vec3(0.0f, 0.0f, 0.0f);
+            Vec3 light = make_vec3(0.0f, 0.0f, 0.0f);
+            if (is_seen)
+                light = make_vec3(kept(radiance[3 * ray]), kept(radiance[3 * ray + 1]),
+                                  kept(radiance[3 * ray + 2]));
             sum[0] += light.x;
             sum[1] += light.y;
             sum[2] += light.z;
             for (int k = 0; k < 3; ++k) {
-                sum[3 + k] += diffuse[3 * ray + k];
-                sum[6 + k] += specular[3 * ray + k];
-                sum[9 + k] += refraction[3 * ray + k];
+                sum[3 + k] += kept(diffuse[3 * ray + k]);
+                sum[6 + k] += kept(specular[3 * ray + k]);
+                sum[9 + k] += kept(refraction[3 * ray + k]);
             }
             for (int k = 0; k < 2; ++k) {
-                sum[12 + k] += cover[2 * ray + k];
-                sum[14 + k] += shade[2 * ray + k];
+                sum[12 + k] += kept(cover[2 * ray + k]);
+                sum[14 + k] += kept(shade[2 * ray + k]);
             }
             const float bright = 0.2126f * light.x + 0.7152f * light.y + 0.0722f * light.z;
             sum[16] += bright * bright;
@@ -70,7 +81,7 @@ KERNEL void add_features(
             const int64 ray = first + (int64)sample * (TILE * TILE);
             const int material = identity[4 * ray + 2];
             if (material < 0) continue;
-            for (int k = 0; k < 3; ++k) sum[17 + k] += albedo[3 * ray + k];
+            for (int k = 0; k < 3; ++k) sum[17 + k] += kept(albedo[3 * ray + k]);
             const bool is_piece = identity[4 * ray] >= 0;
             const int side = (material - FIXED_MATERIALS) & 1;
             if (is_piece) sum[20 + side] += 1.0f;

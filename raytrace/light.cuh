@@ -55,10 +55,10 @@ DEVICE Vec3 image_at(const float *image, int width, int height, Point2 place)
     const float u = place.x * (float)width - 0.5f, v = place.y * (float)height - 0.5f;
     const float left = floorf(u), top = floorf(v);
     const float right_part = u - left, bottom_part = v - top;
-    const int column = (int)left < 0 ? width - 1 : minimum((int)left, width - 1);
+    const int column = left < 0.0f ? width - 1 : cell_index(left, width);
     const int next_column = column + 1 == width ? 0 : column + 1;
-    const int64 row = (int64)width * maximum((int)top, 0);
-    const int64 next_row = (int64)width * minimum((int)top + 1, height - 1);
+    const int64 row = (int64)width * cell_index(top, height);
+    const int64 next_row = (int64)width * cell_index(top + 1.0f, height);
     const Vec3 upper = (1.0f - right_part) * load_vec3(image, row + column)
                        + right_part * load_vec3(image, row + next_column);
     const Vec3 lower = (1.0f - right_part) * load_vec3(image, next_row + column)
@@ -76,7 +76,7 @@ DEVICE Vec3 sky_radiance(const Sky &sky, Vec3 direction)
 DEVICE Vec3 sky_reflection(const Sky &sky, Vec3 direction, float level)
 {
     const Point2 place = image_place(sky_direction(sky, direction));
-    const int coarse = minimum((int)level, BLUR_LEVELS - 1);
+    const int coarse = cell_index(level, BLUR_LEVELS);
     const float part = level - (float)coarse;
     Vec3 pair[2];
     for (int k = 0; k < 2; ++k) {
@@ -113,8 +113,8 @@ DEVICE float cell_pdf(const Sky &sky, int row, int column)
 DEVICE float sky_pdf(const Sky &sky, Vec3 direction)
 {
     const Point2 place = image_place(sky_direction(sky, direction));
-    return cell_pdf(sky, minimum(maximum((int)(place.y * (float)sky.rows), 0), sky.rows - 1),
-                    minimum(maximum((int)(place.x * (float)sky.columns), 0), sky.columns - 1));
+    return cell_pdf(sky, cell_index(place.y * (float)sky.rows, sky.rows),
+                    cell_index(place.x * (float)sky.columns, sky.columns));
 }
 
 // A direction of the environment, drawn about as it is bright.

@@ -29,7 +29,7 @@ from vfx.geometry.faces import all_faces
 from vfx.geometry.handoff import Array, Faces, FragmentsFrame, Solid
 from vfx.geometry.products import along
 from vfx.raytrace.camera import CameraRays, View, camera_view
-from vfx.raytrace.camera_path import CameraPath
+from vfx.raytrace.camera_path import CameraPath, resting_path
 from vfx.raytrace.denoise import denoised
 from vfx.raytrace.film import FilmSums, data_passes, data_window, tile_chunks
 from vfx.raytrace.lights import Sky, sky_on_device
@@ -100,7 +100,7 @@ def render_picture(
     frames next to this one, for motion; without, pieces stand still. ``props`` are the colliders
     that are seen.
     """
-    path: CameraPath = camera if callable(camera) else lambda frame: camera
+    path = camera if callable(camera) else resting_path(camera)
     around = Surroundings(light, area_lights, looks, floor, floor_look, texture,
                           dict(images or {}), props)
     shoot = _Shoot(device, solid, all_faces(solid) if faces is None else faces, fragments,

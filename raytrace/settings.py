@@ -13,6 +13,8 @@ LIGHTINGS = ("harmonic", "path")
 #: What a frame may hold, in the order of its documentation (:mod:`vfx.raytrace.passes`).
 PASSES = ("beauty", "depth", "N", "P", "forward", "albedo", "diffuse", "specular", "refraction",
           "shadow", "fragment", "damage", "mask", "cryptomatte")
+#: The least way from one camera key to the next [frames].
+CLOSEST_KEYS = 1e-3
 
 
 @dataclass(frozen=True)

@@ -98,8 +98,10 @@ DEVICE Vec3 image_color(const float *image, int width, int height, float right, 
     const float u = (right - floorf(right)) * (float)width - 0.5f;
     const float v = (down - floorf(down)) * (float)height - 0.5f;
     const float left = floorf(u), top = floorf(v);
-    const int column = ((int)left + width) % width, next_column = (column + 1) % width;
-    const int row = ((int)top + height) % height, next_row = (row + 1) % height;
+    const int column = left < 0.0f ? width - 1 : cell_index(left, width);
+    const int row = top < 0.0f ? height - 1 : cell_index(top, height);
+    const int next_column = column + 1 == width ? 0 : column + 1;
+    const int next_row = row + 1 == height ? 0 : row + 1;
     const float right_part = u - left, bottom_part = v - top;
     const Vec3 upper = (1.0f - right_part) * load_vec3(image, (int64)row * width + column)
                        + right_part * load_vec3(image, (int64)row * width + next_column);

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 
 from vfx.geometry.handoff import Array
-from vfx.raytrace.exr import exr_size, read_exr
+from vfx.raytrace.picture import read_exr_picture, read_picture, strips
 
 #: Textures that the kernels make themselves.
 PROCEDURAL = ("", "wood", "concrete")
-#: Pixels of the largest image taken: 16384 x 8192.
-MAX_PIXELS = 1 << 27
+#: The largest value of a colour: what is a little above 1 is the ringing of a filter.
+BRIGHTEST = 10.0
 
 
 def load_texture(name_or_path: str, shot_folder: Path) -> Array | None:
@@ -28,7 +28,8 @@ def load_texture(name_or_path: str, shot_folder: Path) -> Array | None:
 def load_image(name: str, shot_folder: Path, others: str = "") -> Array:
     """Return an image (h, w, 3) float32; ``others`` says what else could have been named.
 
-    PNG and JPEG are sRGB and become linear; EXR is linear already. Raises ValueError where there
+    PNG and JPEG are sRGB and become linear; EXR is linear already. Transparency is not looked at.
+    Raises ValueError where there
     is no usable image.
     """
     path = Path(shot_folder) / name
@@ -40,38 +41,31 @@ def load_image(name: str, shot_folder: Path, others: str = "") -> Array:
         raise ValueError(f"{path}: a texture must be a .png, .jpg or .exr file, not "
                          f"{suffix or 'one without an ending'}; convert it to PNG")
     image = _read_exr(path) if suffix == ".exr" else _read_picture(path)
-    if not np.isfinite(image).all() or image.min() < 0.0:
-        raise ValueError(f"{path}: the texture has values that are below 0 or not finite; a "
-                         "colour must be neither, so repair it")
-    return np.ascontiguousarray(image, np.float32)
+    # Not a number fails either comparison.
+    if not (image.min() >= 0.0 and image.max() <= BRIGHTEST):
+        bad = ~((image >= 0.0) & (image <= BRIGHTEST)).all(axis=-1)
+        row, column = np.argwhere(bad)[0]
+        raise ValueError(f"{path}: found {image[row, column].tolist()} in column {column}, row "
+                         f"{row}, the first of {int(bad.sum())} pixel(s) that are no colour; one "
+                         f"must be finite, from 0 to {BRIGHTEST:g}, so repair it")
+    return image
 
 
 def _read_picture(path: Path) -> Array:
-    from PIL import Image
-
-    try:
-        with Image.open(path, formats=("PNG", "JPEG")) as image:
-            _check_size(path, image.width, image.height)
-            coded = np.asarray(image.convert("RGB"), np.float32) / np.float32(255.0)
-    except ValueError:
-        raise
-    except Exception as error:  # the library raises many kinds, SyntaxError among them
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise ValueError(f"{path}: cannot be read whole, it is truncated, damaged or no picture "
-                         f"({reason}); make or copy it again") from None
-    return np.where(coded <= 0.04045, coded / 12.92, ((coded + 0.055) / 1.055) ** 2.4)
+    stored = read_picture(path, ("PNG", "JPEG"))
+    levels = 1 << 8 * stored.dtype.itemsize
+    coded = np.arange(levels, dtype=np.float32) / np.float32(levels - 1)
+    linear = np.where(coded <= 0.04045, coded / 12.92, ((coded + 0.055) / 1.055) ** 2.4)
+    image = np.empty((*stored.shape[:2], 3), np.float32)
+    for rows in strips(*stored.shape[:2]):
+        level = stored[rows, :, :3] if stored.ndim == 3 else stored[rows, :, None]
+        image[rows] = linear.take(level)
+    return image
 
 
 def _read_exr(path: Path) -> Array:
-    _check_size(path, *exr_size(path))
-    channels, _ = read_exr(path)
-    if not {"R", "G", "B"} <= channels.keys():
-        raise ValueError(f"{path}: the texture has no channels R, G and B (found "
-                         f"{', '.join(sorted(channels)) or 'none'}); save it as RGB")
-    return np.stack([channels[name].astype(np.float32) for name in "RGB"], axis=-1)
-
-
-def _check_size(path: Path, width: int, height: int) -> None:
-    if not 0 < width * height <= MAX_PIXELS:
-        raise ValueError(f"{path}: has {width} x {height} pixels; at most 16384 x 8192 are taken, "
-                         "so make it smaller")
+    channels = read_exr_picture(path, ("R", "G", "B"))
+    image = np.empty((*channels[0].shape, 3), np.float32)
+    for k in range(3):
+        image[..., k] = channels[k]
+    return image

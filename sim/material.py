@@ -8,10 +8,17 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
+from vfx.geometry.handoff import Array
 from vfx.sim.settings import Material, Projectile
 
 #: Share of the estimated stable step that a shot may use.
 SAFETY = 0.9
+#: Radii from its centre within which a ball pushes (levine-2014 eq. 7).
+SHELL = 1.5
+#: Slices of a ball's shell over which its push is summed.
+_SLICES = 64
 
 
 def bond_stiffness(material: Material, delta: float) -> float:
@@ -71,14 +78,47 @@ def contact_step(density: float, length_scale: float, contact_stiffness: float) 
 def projectile_step(density: float, projectile: Projectile, volume: float = 0.0) -> float:
     """Return the step that resolves the projectile's shell.
 
-    The force density rises by K_S r^2 over r/4 (levine-2014 eq. 7): a stiffness of 4 K_S r. A
-    ball with a mass m moves too: two masses on a spring, where at most the ``volume`` [m^3] of
-    the body, and no more than fills the shell from 3r/4 to 3r/2, can push at once.
+    The force density rises by K_S r^2 over r/4 (levine-2014 eq. 7): a stiffness of 4 K_S r.
+    ``volume`` [m^3] is that of the body.
     """
     if projectile.stiffness == 0.0:
         return math.inf
-    inverse = 1.0 / density
+    inverse = float(pushed_apart(density, projectile, volume))
+    return 2.0 / math.sqrt(4.0 * projectile.stiffness * projectile.radius * inverse)
+
+
+def pushed_apart(
+    density: float | Array, projectile: Projectile, volume: float | Array
+) -> float | Array:
+    """Return how ball and body part for a force density: acceleration [m/s^2] for each N/m^3.
+
+    A ball with a mass m moves too: two masses on a spring, where at most the volume of the body,
+    and no more than fills the shell from 3r/4 to 3r/2, can push at once.
+    """
+    apart = 1.0 / density
     if projectile.mass > 0.0:
         shell = 4.0 / 3.0 * math.pi * (1.5**3 - 0.75**3) * projectile.radius**3
-        inverse += min(shell, volume) / projectile.mass
-    return 2.0 / math.sqrt(4.0 * projectile.stiffness * projectile.radius * inverse)
+        apart = apart + np.minimum(shell, volume) / projectile.mass
+    return apart
+
+
+def push(projectile: Projectile, distance: float) -> float:
+    """Return the force density [N/m^3] of a ball at a distance from its centre (eq. 7)."""
+    inner = distance - 0.75 * projectile.radius
+    outer = distance - SHELL * projectile.radius
+    if inner <= 0.0 or outer >= 0.0:
+        return 0.0
+    return projectile.stiffness * math.cbrt(16.0 * inner * outer**2) ** 2
+
+
+def thrown_speed(density: float, projectile: Projectile, distance: float) -> float:
+    """Return the speed [m/s] at which a ball throws off what begins so far from its centre.
+
+    All the work of its push from there outward goes into it, as nothing has had time to give way.
+    """
+    start = max(distance, 0.75 * projectile.radius)
+    width = (SHELL * projectile.radius - start) / _SLICES
+    if width <= 0.0:
+        return 0.0
+    work = width * sum(push(projectile, start + (k + 0.5) * width) for k in range(_SLICES))
+    return math.sqrt(2.0 * work / density)

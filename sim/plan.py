@@ -19,7 +19,13 @@ import numpy.typing as npt
 from vfx.geometry.blue_noise import DENSITY
 from vfx.geometry.bodies import Body
 from vfx.geometry.filling import PLACES
-from vfx.geometry.sources import body_size, mean_neighbors, surface_of
+from vfx.geometry.sources import (
+    BodySize,
+    body_size,
+    mean_neighbors,
+    surface_of,
+    unplaced,
+)
 from vfx.sim.material import (
     SAFETY,
     bond_stiffness,
@@ -27,6 +33,7 @@ from vfx.sim.material import (
     critical_stretch,
     lattice_offsets,
     projectile_step,
+    pushed_apart,
     stable_step,
     volume_share,
 )
@@ -68,15 +75,20 @@ class BodyPlan:
         """Bonds of the whole body: exact for a box of cubes, else about."""
         if self.body.is_block:
             return count_bonds(self.body.cells, self.offsets)
-        if self.body.shape == "grid":
-            mean = mean_neighbors(self.body, np.array(self.offsets), len(self.offsets))
-        else:
-            reach = self.horizon / self.length_scale
-            # A ball around an element holds the element, too.
-            mean = mean_neighbors(
-                self.body, reach * ball_places(PLACES), _ball_volume(reach)) - 1.0
+        mean = _mean_neighbors(unplaced(self.body), self.offsets, self.horizon / self.length_scale)
         return min(max(0, round(0.5 * self.n_particles * mean)),
                    self.n_particles * (self.n_particles - 1) // 2)
+
+
+@functools.cache
+def _mean_neighbors(
+    body: Body, offsets: tuple[tuple[int, int, int], ...], reach: float
+) -> float:
+    """Return about how many others are bonded to an element of a body that is no box of cubes."""
+    if body.shape == "grid":
+        return mean_neighbors(body, np.array(offsets), len(offsets))
+    # A ball around an element holds the element, too.
+    return mean_neighbors(body, reach * ball_places(PLACES), _ball_volume(reach)) - 1.0
 
 
 @dataclass(frozen=True)
@@ -114,18 +126,39 @@ class Plan:
         return SAFETY * min(self.step_limits.values())
 
     @property
+    def stable_text(self) -> str:
+        """The stable step in words: "about" where it is that of elements not built yet."""
+        about = "" if all(plan.body.shape == "grid" for plan in self.bodies) else "about "
+        return f"{about}{self.stable_step:.4g} s"
+
+    @property
     def auto_step(self) -> float:
         """The largest power of two that is a stable step [s]."""
         return float(2.0 ** math.floor(math.log2(self.stable_step)))
 
-    def complaint(self, timestep: float) -> str | None:
-        """Return why ``timestep`` is refused and what to do, or None."""
+    def complaint(self, timestep: float, frame_time: float | None = None) -> str | None:
+        """Return why ``timestep`` is refused and what to do, or None.
+
+        Steps divide the ``frame_time`` [s] where the shot gives one.
+        """
         if timestep <= self.stable_step:
             return None
         cause = min(self.step_limits, key=lambda name: self.step_limits[name])
-        return (f"{timestep:.4g} s is above the stable step {self.stable_step:.4g} s, set by "
-                f"{cause}; use timestep = {self.auto_step!r} or timestep = \"auto\", or "
-                "soften or slow what sets it")
+        return (f"{timestep:.4g} s is above the stable step, {self.stable_text}, set by "
+                f"{cause}; use timestep = {self.best_step(frame_time)!r} or timestep = "
+                "\"auto\", or soften or slow what sets it")
+
+    def best_step(self, frame_time: float | None = None) -> float:
+        """Return the step [s] of ``timestep = "auto"``.
+
+        With a ``frame_time`` it is the largest stable one that divides it. Without, the number
+        of steps is given and a longer one saves none: the largest stable power of two.
+        """
+        if frame_time is None:
+            return self.auto_step
+        n_steps = max(1, math.ceil(frame_time / self.stable_step))
+        # The division may round to the far side of the limit.
+        return frame_time / (n_steps + (frame_time / n_steps > self.stable_step))
 
 
 def make_plan(
@@ -133,64 +166,79 @@ def make_plan(
     projectiles: Sequence[Projectile] = (), regions: Sequence[Region] = (),
 ) -> Plan:
     """Work out sizes, strain limits and stable steps from the settings alone."""
-    offsets = lattice_offsets(solver.horizon)
-    lengths = [math.sqrt(x * x + y * y + z * z) for x, y, z in offsets]
-    shares = [volume_share(length, solver.horizon, solver.edge_volume) for length in lengths]
+    offsets = tuple(lattice_offsets(solver.horizon))
+    length = np.linalg.norm(np.array(offsets, dtype=np.float64), axis=1)
+    share = np.array([volume_share(x, solver.horizon, solver.edge_volume)
+                      for x in length.tolist()])
+    reach, nearness = float((share * length).sum()), float((share / length).sum())
     plans, limits = [], {}
-    for body in bodies:
+    sizes = [body_size(body) for body in bodies]
+    for body, size in zip(bodies, sizes, strict=True):
         material = materials[body.material]
-        size = body_size(body)
         spacing = size.spacing
         delta = solver.horizon * spacing
         stiffness = bond_stiffness(material, delta)
         if solver.calibrate:
-            reach = sum(share * length for share, length in zip(shares, lengths, strict=True))
             stiffness = 18.0 * material.bulk_modulus / (reach * spacing**4)
-        stiffest = stiffness * spacing**2 * sum(
-            share / length for share, length in zip(shares, lengths, strict=True))
         n_lanes = count_lanes(body.cells) if body.is_block else (
             -(-size.elements // LANES) * LANES)
-        density = DENSITY if body.grading_deviation else (
+        crowding = DENSITY if body.grading_deviation else (
             size.elements * spacing**3 / size.volume)
         n_neighbors = len(offsets) if body.shape == "grid" else max(
-            1, round(density * _ball_volume(solver.horizon)))
+            1, round(crowding * _ball_volume(solver.horizon)))
         plans.append(BodyPlan(
             body.name, size.elements, n_lanes, n_neighbors, spacing, delta,
-            critical_stretch(material, delta), body, tuple(offsets)))
+            critical_stretch(material, delta), body, offsets))
         margin = 1.0 if body.shape == "grid" else IRREGULAR_STEP
         limits[f"the bonds of body '{body.name}' (bulk_modulus, density, spacing)"] = \
-            margin * stable_step(material.density, stiffest)
+            margin * stable_step(material.density, stiffness * spacing**2 * nearness)
         # The mean element counts: contact pushes lighter ones less (contact.py).
-        share = size.volume / (size.elements * spacing**3)
+        filled = size.volume / (size.elements * spacing**3)
         limits[f"contact of body '{body.name}' (contact_stiffness)"] = math.sqrt(
-            1.0 if body.shape == "grid" else share) * contact_step(
+            1.0 if body.shape == "grid" else filled) * contact_step(
                 material.density, spacing, solver.contact_stiffness)
-        limits.update(_speed_limits(body, spacing, regions))
-        for number, projectile in enumerate(projectiles, 1):
-            keys = "stiffness, radius, mass" if projectile.mass > 0.0 else "stiffness, radius"
-            limits[f"projectiles[{number}] on body '{body.name}' ({keys})"] = \
-                projectile_step(material.density, projectile, size.volume)
+        limits[f"the speed of body '{body.name}' (velocity, angular_velocity)"] = _step_over(
+            _largest_step(spacing), _largest_speed(body))
+    limits.update(_region_limits(bodies, sizes, regions))
+    density = np.array([materials[body.material].density for body in bodies])
+    volume = np.array([size.volume for size in sizes])
     for number, projectile in enumerate(projectiles, 1):
+        keys = "stiffness, radius, mass" if projectile.mass > 0.0 else "stiffness, radius"
+        worst = int(np.argmax(pushed_apart(density, projectile, volume)))
+        limits[f"projectiles[{number}] on body '{bodies[worst].name}' ({keys})"] = projectile_step(
+            float(density[worst]), projectile, float(volume[worst]))
         # In the shell that pushes, from 3r/4 to 3r/2, for three steps at least.
         limits[f"the flight of projectiles[{number}] (velocity, radius)"] = _step_over(
             0.25 * projectile.radius, math.hypot(*projectile.velocity))
     return Plan(tuple(plans), limits)
 
 
-def _speed_limits(
-    body: Body, spacing: float, regions: Sequence[Region]
-) -> Iterator[tuple[str, float]]:
-    """Yield the steps [s] in which what a body starts with or is driven at is no runaway."""
+def _largest_speed(body: Body) -> float:
+    """Return the speed [m/s] of a body's fastest particle at the start."""
+    if not any(body.velocity) and not any(body.angular_velocity):
+        return 0.0
+    farthest = float(np.linalg.norm(surface_of(body)[0].vertex, axis=1).max())
+    return math.hypot(*body.velocity) + math.hypot(*body.angular_velocity) * farthest
+
+
+def _largest_step(spacing: float) -> float:
+    """Return how far [m] a particle may move in a step before it counts as a runaway."""
     from vfx.sim.simulate import LARGEST_STEP
 
-    farthest = float(np.linalg.norm(surface_of(body)[0].vertex, axis=1).max())
-    speed = math.hypot(*body.velocity) + math.hypot(*body.angular_velocity) * farthest
-    yield (f"the speed of body '{body.name}' (velocity, angular_velocity)",
-           _step_over(LARGEST_STEP * spacing, speed))
+    return LARGEST_STEP * spacing
+
+
+def _region_limits(
+    bodies: Sequence[Body], sizes: Sequence[BodySize], regions: Sequence[Region]
+) -> Iterator[tuple[str, float]]:
+    """Yield the steps [s] in which what a region drives is no runaway: of the finest body."""
+    named = {body.name: size.spacing for body, size in zip(bodies, sizes, strict=True)}
+    finest = min(named, key=lambda name: named[name])
     for number, region in enumerate(regions, 1):
-        if region.body in ("", body.name):
-            yield (f"regions[{number}] on body '{body.name}' (velocity)",
-                   _step_over(LARGEST_STEP * spacing, math.hypot(*region.velocity)))
+        name = region.body or finest
+        if any(region.velocity) and name in named:
+            yield (f"regions[{number}] on body '{name}' (velocity)",
+                   _step_over(_largest_step(named[name]), math.hypot(*region.velocity)))
 
 
 def _step_over(length: float, speed: float) -> float:
@@ -212,8 +260,8 @@ def _ball_volume(radius: float) -> float:
 
 def count_bonds(cells: tuple[int, int, int], offsets: Sequence[tuple[int, int, int]]) -> int:
     """Return the bonds of a whole box: the pairs of its cubes that are such an offset apart."""
-    return sum(math.prod(max(0, n - abs(step)) for n, step in zip(cells, offset, strict=True))
-               for offset in offsets) // 2
+    pairs = np.maximum(np.array(cells, np.int64) - np.abs(np.array(offsets, np.int64)), 0)
+    return int(pairs.prod(axis=1).sum()) // 2
 
 
 def count_lanes(cells: tuple[int, int, int]) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 
 from vfx.device import Device, Launch
 from vfx.geometry.handoff import Array, Solid
-from vfx.sim.extent import covers, nothing_there
+from vfx.sim.extent import covers
 from vfx.sim.ordering import Layout
 from vfx.sim.particles import Particles
 from vfx.sim.settings import Region
@@ -43,11 +43,13 @@ class HeldParticles:
     def __init__(
         self, device: Device, regions: Sequence[Region], solid: Solid, layout: Layout
     ) -> None:
+        #: Which of the regions hold no particle, counted from 1.
+        self.idle: list[int] = []
         owner = np.full(solid.n_particles, -1, np.int32)
         for number, region in enumerate(regions):
             inside = members(region, solid)
             if not inside.any():
-                raise ValueError(f"regions[{number + 1}]: {nothing_there(region)}")
+                self.idle.append(number + 1)
             if region.holds:
                 owner[inside] = number
         held = np.flatnonzero(owner >= 0)

@@ -49,7 +49,10 @@ class Solver:
 
     horizon: float = setting(
         3.0, "Horizon delta in units of lambda: reach of the bonds.", at_least=1.0, at_most=8.0)
-    timestep: float = setting(2.0**-23, "Time step.", unit="s", at_least=1e-21, at_most=1e3)
+    timestep: float = setting(
+        2.0**-23, "Time step; \"auto\" is the largest stable one that divides a frame where "
+        "time_scale is given, else the largest stable power of two.", unit="s", at_least=1e-21,
+        at_most=1e3)
     gravity: Vector = setting(
         (0.0, -9.81, 0.0), "Gravity.", unit="m/s^2", at_least=-1e6, at_most=1e6)
     contact_stiffness: float = setting(
@@ -87,13 +90,20 @@ class Floor:
 class Projectile:
     """A rigid ball that pushes by levine-2014 eq. 7.
 
+    It pushes elements whose centres are between 0.75 and 1.5 radii from its own, most at one
+    radius, so let it begin farther than 1.5 radii from a body, or its first step is a blow. It is
+    drawn with one radius: bodies give way before the ball in the picture touches them.
+
     Without a mass it flies at constant velocity, whatever it hits, and pushes halfway between
     its flight and straight away, as the paper has it. With one it takes the reaction of what
     it pushes, which is then straight away from its centre, and bounces off floor and colliders.
     """
 
-    radius: float = setting(0.01, "Radius r.", **SIZE)
-    position: Vector = setting(REQUIRED, "Centre at the first frame.", **PLACE)
+    radius: float = setting(
+        0.01, "Radius r: of the ball that is drawn, and that bounces off floor and colliders if it "
+        "has a mass; it pushes from 0.75 r to 1.5 r.", **SIZE)
+    position: Vector = setting(
+        REQUIRED, "Centre at the first frame, more than 1.5 radii from all elements.", **PLACE)
     velocity: Vector = setting(REQUIRED, "Velocity at the first frame.", **SPEED)
     stiffness: float = setting(
         1e15, "K_S of levine-2014 eq. 7, taken as a body-force density.",

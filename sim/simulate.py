@@ -112,6 +112,8 @@ class Simulation:
         self.balls = Projectiles(device, projectiles, float(solid.volume.max(initial=0.0)))
         self._colliders = Colliders(device, colliders, solid, self.layout)
         self._held = HeldParticles(device, regions, solid, self.layout)
+        #: Which of the regions hold no element, counted from 1.
+        self.idle_regions = self._held.idle
         self._total = device.xp.zeros((self.layout.n_clusters, 4, LANES), np.float32)
         self._source_start = device.from_host(self.layout.source_start)
         self._source = device.from_host(self.layout.source)
@@ -156,13 +158,18 @@ class Simulation:
         self.bonds.set_stiffness(self.particles, stiffness)
 
     def refuse_step(self) -> None:
-        """Raise ValueError with a sentence if the time step is too long for the network."""
-        timestep, limit = self.solver.timestep, SAFETY * self.stable_step
+        """Raise ValueError with a sentence if the time step is too long for the network.
+
+        The plan keeps a margin to its estimate; what it let pass is refused only where bonds may
+        really swing up.
+        """
+        timestep, limit = self.solver.timestep, self.stable_step
         if timestep > limit:
+            safe = 2.0 ** math.floor(math.log2(SAFETY * limit))
             raise ValueError(
                 f"sim.timestep is {timestep:.4g} s, but the bonds of the elements that were built "
-                f"are stable up to {limit:.4g} s only; use timestep = "
-                f"{2.0 ** math.floor(math.log2(limit))!r}, or a larger spacing")
+                f"swing up from {limit:.4g} s on: some stand closer than was estimated before; "
+                f"use timestep = {safe!r}, or a larger spacing")
 
     def _prepare(self) -> dict[str, list[Launch]]:
         """Bind the kernels of a step; ``settle`` is the part after the drift."""
@@ -327,9 +334,8 @@ class Simulation:
             f"step {self.step + 1} (t = {self.time:.4g} s): particle {particle} of body "
             f"'{body}' (at rest at [{place}] m) reached "
             f"{np.linalg.norm(self.velocity[particle]):.3g} m/s, more than {LARGEST_STEP:g} lambda "
-            f"a step; use a smaller sim.timestep (now {self.solver.timestep:.3g} s, stable below "
-            f"{self.stable_step:.3g} s), or less sim.contact_stiffness or projectile stiffness or "
-            "speed")
+            f"a step; use a smaller sim.timestep (now {self.solver.timestep:.3g} s), or less "
+            "sim.contact_stiffness or projectile stiffness or speed")
 
     # ------------------------------------------------------------------ results
 
@@ -450,11 +456,19 @@ class Simulation:
                 "step": particles.step, **self.balls.persistent()}
 
     def restore(self, state: Mapping[str, Array]) -> None:
-        """Go back to a :meth:`state`; the contact candidates are collected anew."""
-        for name, array in self._persistent().items():
+        """Go back to a :meth:`state`; the contact candidates are collected anew.
+
+        Raises ValueError, having changed nothing, where it is not one of this simulation.
+        """
+        needed = self._persistent()
+        for name, array in needed.items():
+            if name not in state:
+                raise ValueError(f"it has no array {name}")
             if state[name].shape != array.shape or state[name].dtype != array.dtype:
-                raise ValueError(f"checkpoint array {name} has shape {state[name].shape}, "
-                                 f"this simulation needs {array.shape}")
+                raise ValueError(f"its array {name} has shape {state[name].shape} and type "
+                                 f"{state[name].dtype}, this simulation needs {array.shape} and "
+                                 f"{array.dtype}")
+        for name, array in needed.items():
             self._overwrite(array, state[name])
         self._measure()
         self._raise_flag(FLAG_REBUILD, REBUILD_ALL)

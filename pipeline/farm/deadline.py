@@ -1,5 +1,7 @@
 """Thinkbox Deadline: a job-info and a plugin-info file a job, and a script that submits them.
 
+A task runs a script in the work folder: what Deadline makes of a command line (its own ``<...>``
+words, and quotes that each of its versions splits in another way) then meets no name of ours.
 The program is not to be had without a licence, so these are generated, but not run here.
 """
 
@@ -12,8 +14,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from vfx.pipeline.cache import publish_bytes
-from vfx.pipeline.errors import FrameFailed, MissingInput
-from vfx.pipeline.farm.graph import FRAMES, FarmJob, Submission
+from vfx.pipeline.errors import FrameFailed, MissingInput, ShotError
+from vfx.pipeline.farm.graph import (
+    FOLDER,
+    FarmJob,
+    Submission,
+    find_frames,
+    script_name,
+    task_script,
+)
 from vfx.pipeline.frames import format_frames
 
 NAME = "deadline"
@@ -40,26 +49,29 @@ def job_info(submission: Submission, job: FarmJob) -> str:
 
 def plugin_info(submission: Submission, job: FarmJob) -> str:
     """Return the plugin-info file of the CommandLine plugin."""
-    frames = "<STARTFRAME>-<ENDFRAME>" if job.is_chunked else format_frames(job.chunks[0])
-    words = submission.command(job)[1:]
-    if submission.threads is not None and job.stage != "comp":
-        words += ["--threads", str(submission.threads)]
-    arguments = " ".join(frames if word == FRAMES else _quoted(word) for word in words)
-    return (f"Executable={submission.program}\nArguments={arguments}\nShell=default\n"
+    script = f"{FOLDER}/{NAME}/{script_name(job, _script(submission, job))}"
+    frames = " <STARTFRAME>-<ENDFRAME>" if job.is_chunked else ""
+    return (f"Executable=/bin/bash\nArguments={script}{frames}\nShell=default\n"
             "ShellExecute=false\nSingleFramesOnly=false\n"
             f"StartupDirectory={submission.work}\n")
+
+
+def check(submission: Submission) -> None:
+    """Refuse a work folder that a line of Deadline's files cannot name."""
+    if (work := str(submission.work)) != work.rstrip():
+        raise ShotError(f"--work {work!r}: ends in a space, which Deadline does not keep; rename "
+                        "it, or choose another folder")
 
 
 def submit_script(submission: Submission) -> str:
     """Return the script that submits all jobs, each after the one before."""
     lines = ["#!/bin/bash", "# Submits the jobs of a shot; needs deadlinecommand on PATH.",
-             "set -euo pipefail", 'cd "$(dirname "$0")"', ""]
+             "set -euo pipefail", 'cd -- "$(dirname -- "$0")"', ""]
     for job in submission.jobs:
         info = f"{job.stage}.job"
+        lines += [f"rm -f {info}.ready", f"cp {info} {info}.ready"]
         if job.after is not None:
-            lines.append(f'{{ cat {info}; echo "JobDependencies=${job.after}"; }} > {info}.ready')
-        else:
-            lines.append(f"cp {info} {info}.ready")
+            lines.append(f'echo "JobDependencies=${job.after}" >> {info}.ready')
         lines += [f"{job.stage}=$(deadlinecommand {info}.ready {job.stage}.plugin | "
                   "sed -n 's/^JobID=//p' | tr -d '\\r')",
                   f': "${{{job.stage}:?{job.stage} was not taken by Deadline}}"',
@@ -68,11 +80,13 @@ def submit_script(submission: Submission) -> str:
 
 
 def write_files(submission: Submission) -> list[Path]:
-    """Write the two files of each job and the script."""
+    """Write the three files of each job and the script that submits them."""
     folder = submission.folder(NAME)
     for job in submission.jobs:
         publish_bytes(folder / f"{job.stage}.job", job_info(submission, job).encode())
         publish_bytes(folder / f"{job.stage}.plugin", plugin_info(submission, job).encode())
+        script = _script(submission, job)
+        publish_bytes(folder / script_name(job, script), script.encode())
     publish_bytes(folder / SCRIPT, submit_script(submission).encode())
     return [folder / SCRIPT]
 
@@ -93,7 +107,7 @@ def require(submission: Submission) -> None:
 def start(submission: Submission, say: Callable[[str], None]) -> None:
     """Submit through deadlinecommand."""
     done = subprocess.run(["bash", str(submission.folder(NAME) / SCRIPT)], capture_output=True,
-                          text=True, check=False)
+                          encoding="utf-8", errors="backslashreplace", check=False)
     if done.returncode != 0:
         raise FrameFailed("Deadline did not take the jobs: "
                           f"{' '.join(done.stderr.split()) or 'no reason given'}")
@@ -114,5 +128,7 @@ def _chunk_size(submission: Submission, job: FarmJob) -> int:
     return 1 if has_gaps else submission.chunk
 
 
-def _quoted(word: str) -> str:
-    return f'"{word}"' if " " in word else word
+def _script(submission: Submission, job: FarmJob) -> str:
+    """Return the script of a task; one of a chunk takes its frames."""
+    return task_script(submission, job,
+                       "frames=${1:?}" if job.is_chunked else find_frames(job, ""))

@@ -8,6 +8,7 @@ it twice, start it again elsewhere), the files come out the same.
 
 from __future__ import annotations
 
+import hashlib
 import shlex
 import shutil
 import sys
@@ -15,9 +16,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from vfx.pipeline.errors import MissingInput
+from vfx.pipeline.errors import MissingInput, ShotError
 from vfx.pipeline.frames import format_frames
 from vfx.pipeline.manifest import State
+from vfx.pipeline.paths import why_not
 from vfx.pipeline.stage_render import near_frames, with_near_frames
 from vfx.pipeline.stages import STAGE
 from vfx.pipeline.work import Work
@@ -47,7 +49,8 @@ class FarmJob:
 class Submission:
     """What is to run: the jobs of a shot, and how their commands are written.
 
-    ``shot`` and ``work`` are absolute, for a farm starts tasks in any folder.
+    ``shot`` and ``work`` are absolute, for a farm starts tasks in any folder. All words are text
+    without control characters, so that each stays on its line in whatever a farm reads.
     """
 
     name: str
@@ -63,6 +66,13 @@ class Submission:
     program: str = "vfx"
     extra: tuple[str, ...] = ()      # words for the farm's own submit command
     warnings: tuple[str, ...] = ()   # what speaks against making it
+
+    def __post_init__(self) -> None:
+        for what, word in (("the shot is", self.shot), ("--work", self.work),
+                           ("the command vfx is", self.program),
+                           *(("--farm-option", word) for word in self.extra)):
+            if (reason := why_not(str(word))) is not None:
+                raise ShotError(f"{what} {str(word)!a}, but {reason}")
 
     def command(self, job: FarmJob, frames: str = FRAMES) -> list[str]:
         """Return the words of a task's command, without --threads."""
@@ -145,6 +155,20 @@ def find_frames(job: FarmJob, number: str) -> str:
         return f"frames={shlex.quote(format_frames(job.chunks[0]))}"
     listed = "".join(f"{format_frames(chunk)}\n" for chunk in job.chunks)
     return f"frames=$(sed -n \"{number}p\" <<'CHUNKS'\n{listed}CHUNKS\n)"
+
+
+def task_script(submission: Submission, job: FarmJob, find: str) -> str:
+    """Return a script that runs a task, once the lines ``find`` have set ``frames``."""
+    words = " ".join("\"$frames\"" if word == FRAMES else shlex.quote(word)
+                     for word in submission.command(job))
+    if submission.threads is not None and job.stage != "comp":
+        words += f" --threads {submission.threads}"
+    return f"#!/bin/bash\n{find}\nexec {words}\n"
+
+
+def script_name(job: FarmJob, script: str) -> str:
+    """Return a script's file name: tasks read it late, so one that differs has another name."""
+    return f"{job.stage}.{hashlib.blake2b(script.encode(), digest_size=4).hexdigest()}.sh"
 
 
 def describe(submission: Submission) -> list[str]:

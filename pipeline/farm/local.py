@@ -14,6 +14,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from vfx.pipeline.cache import open_own
 from vfx.pipeline.errors import FrameFailed, PipelineError, Stopped
 from vfx.pipeline.farm.graph import TRIES, FarmJob, Submission
 from vfx.pipeline.frames import format_frames
@@ -95,7 +96,7 @@ class Pool:
                 return
             if self._is_ready(task):
                 task.tries += 1
-                with open(task.log, "ab") as log:
+                with open(open_own(task.log, os.O_WRONLY | os.O_APPEND), "wb") as log:
                     # In a group of its own: Ctrl-C reaches it through us, once.
                     task.process = subprocess.Popen(
                         task.words, stdout=log, stderr=subprocess.STDOUT,
@@ -151,7 +152,8 @@ class Pool:
 
 def _last_line(log: Path) -> str:
     try:
-        lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+        text = log.read_text(encoding="utf-8", errors="replace")
+        lines = [line for line in text.splitlines() if line.strip()]
     except OSError:
         return "no log"
     return lines[-1] if lines else "no output"

@@ -8,7 +8,6 @@ its script: OpenCue's own ranges read ``:`` as an interleave.
 from __future__ import annotations
 
 import getpass
-import hashlib
 import importlib.util
 import os
 import shlex
@@ -20,7 +19,15 @@ from xml.etree import ElementTree
 
 from vfx.pipeline.cache import publish_bytes
 from vfx.pipeline.errors import FrameFailed, MissingInput, ShotError
-from vfx.pipeline.farm.graph import FRAMES, TRIES, FarmJob, Submission, find_frames
+from vfx.pipeline.farm.graph import (
+    TRIES,
+    FarmJob,
+    Submission,
+    find_frames,
+    script_name,
+    task_script,
+)
+from vfx.pipeline.paths import why_not
 
 NAME = "opencue"
 SPEC = "job.xml"
@@ -50,7 +57,7 @@ def specification(submission: Submission) -> str:
     depends = ElementTree.Element("depends")
     for job in submission.jobs:
         layer = ElementTree.SubElement(layers, "layer", {"name": job.stage, "type": "Render"})
-        _add(layer, "cmd", shlex.join(["bash", str(_script_path(submission, job))]) + " #IFRAME#")
+        _add(layer, "cmd", f"bash {_quoted(str(_script_path(submission, job)))} #IFRAME#")
         _add(layer, "range", f"1-{len(job.chunks)}" if job.is_chunked else "1")
         _add(layer, "chunk", "1")
         if submission.threads is not None:
@@ -102,7 +109,8 @@ def require(submission: Submission) -> None:
 
 def start(submission: Submission, say: Callable[[str], None]) -> None:
     """Launch the specification through the client library."""
-    done = subprocess.run(_words(submission), capture_output=True, text=True, check=False)
+    done = subprocess.run(_words(submission), capture_output=True, encoding="utf-8",
+                          errors="backslashreplace", check=False)
     if done.returncode != 0:
         reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise FrameFailed(f"OpenCue did not take the job: {reason}; is CUEBOT_HOSTS set?")
@@ -114,18 +122,17 @@ def _words(submission: Submission) -> list[str]:
 
 
 def _script_path(submission: Submission, job: FarmJob) -> Path:
-    """Return where a script goes: tasks read it late, so one that differs has another name."""
-    digest = hashlib.blake2b(_script(submission, job).encode(), digest_size=4).hexdigest()
-    return submission.folder(NAME) / f"{job.stage}.{digest}.sh"
+    return submission.folder(NAME) / script_name(job, _script(submission, job))
 
 
 def _script(submission: Submission, job: FarmJob) -> str:
-    words = " ".join("\"$frames\"" if word == FRAMES else shlex.quote(word)
-                     for word in submission.command(job))
-    if submission.threads is not None and job.stage != "comp":
-        words += f" --threads {submission.threads}"
-    find = find_frames(job, "${1:?}")
-    return f"#!/bin/bash\n# Takes the number of the chunk, from 1.\n{find}\nexec {words}\n"
+    """Return the script of a layer; it takes the number of the chunk, from 1."""
+    return task_script(submission, job, find_frames(job, "${1:?}"))
+
+
+def _quoted(word: str) -> str:
+    """Return a word for a shell, without #NAME#, which OpenCue would put something else for."""
+    return shlex.quote(word).replace("#", "'\"#\"'")
 
 
 def _choices(submission: Submission) -> dict[str, str]:
@@ -138,6 +145,9 @@ def _choices(submission: Submission) -> dict[str, str]:
             raise ShotError(f"--farm-option {word}: for OpenCue write one of "
                             f"{', '.join(f'{name}=NAME' for name in _KEYS)}")
         choice[key] = value
+    for key, value in choice.items():
+        if (reason := why_not(value)) is not None:
+            raise ShotError(f"{key}={value!a} of OpenCue: {reason}")
     return choice
 
 

@@ -115,7 +115,8 @@ def start(submission: Submission, say: Callable[[str], None], stop: StopSignals)
     """Run the template with ``openjd run``, passing its output on, and a stop to it."""
     # In a group of its own: Ctrl-C reaches it through us, once.
     process = subprocess.Popen(_words(submission), stdout=subprocess.PIPE,
-                               stderr=subprocess.STDOUT, text=True, start_new_session=True)
+                               stderr=subprocess.STDOUT, encoding="utf-8",
+                               errors="backslashreplace", start_new_session=True)
     reader = threading.Thread(target=_pass_on, args=(process.stdout, say))
     reader.start()
     told = False
@@ -139,8 +140,7 @@ def _pass_on(lines: Iterable[str] | None, say: Callable[[str], None]) -> None:
 def _words(submission: Submission) -> list[str]:
     return ["openjd", "run", str(submission.folder(NAME) / TEMPLATE), "--step",
             _step_name(submission.jobs[-1].stage), "--run-dependencies",
-            *(word for name, value in _paths(submission).items()
-              for word in ("-p", f"{name}={value}"))]
+            "-p", json.dumps(_paths(submission), ensure_ascii=False)]     # NAME=VALUE is stripped
 
 
 def _paths(submission: Submission) -> dict[str, str]:

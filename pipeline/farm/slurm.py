@@ -43,8 +43,8 @@ def require(submission: Submission) -> None:
             "that has it, write the files for it with --no-start, or run the shot on this "
             "machine:\n"
             f"  {submission.local_command()}")
-    done = subprocess.run(["scontrol", "show", "config"], capture_output=True, text=True,
-                          check=False)
+    done = subprocess.run(["scontrol", "show", "config"], capture_output=True, encoding="utf-8",
+                          errors="backslashreplace", check=False)
     if done.returncode != 0:
         reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
         raise MissingInput(f"Slurm does not answer ({reason}); see what 'sinfo' says, or run the "
@@ -57,6 +57,13 @@ def require(submission: Submission) -> None:
         raise ShotError(f"--chunk {submission.chunk}: makes {n_tasks} tasks of a job, but this "
                         f"Slurm takes at most {most} (MaxArraySize); use --chunk "
                         f"{-(-n_frames // most)} or more")
+
+
+def check(submission: Submission) -> None:
+    """Refuse a work folder that Slurm cannot write logs in."""
+    if "\\" in str(submission.work):
+        raise ShotError(f"--work {submission.work}: has a backslash, which Slurm drops from the "
+                        "paths of logs; rename it, or choose another folder")
 
 
 def start(submission: Submission, say: Callable[[str], None]) -> None:
@@ -105,7 +112,7 @@ def batch_script(submission: Submission, job: FarmJob) -> str:
     folder = str(submission.folder(NAME)).replace("%", "%%")
     log = f"{folder}/{'%x.%A_%a.log' if job.is_chunked else '%x.%j.log'}"
     options = [
-        f"--job-name={submission.name}.{job.stage}", f"--output={_quoted(log)}",
+        f"--job-name={_quoted(f'{submission.name}.{job.stage}')}", f"--output={_quoted(log)}",
         "--open-mode=append", "--requeue", "--ntasks=1", f"--signal=B:USR1@{_SECONDS_BEFORE_LIMIT}",
         f"--chdir={_quoted(str(submission.work))}"]
     if submission.threads is not None:
@@ -121,8 +128,9 @@ def batch_script(submission: Submission, job: FarmJob) -> str:
     find = find_frames(job, "$((SLURM_ARRAY_TASK_ID + 1))")
     return "\n".join([
         "#!/bin/bash", *(f"#SBATCH {option}" for option in options), "", find, "",
-        _WATCH.replace("@COMMAND@", words).replace("@COUNT@", str(TRIES)).replace(
-            "@TRIES@", " ".join(str(number + 1) for number in range(TRIES)))])
+        _WATCH.replace("@COUNT@", str(TRIES)).replace(
+            "@TRIES@", " ".join(str(number + 1) for number in range(TRIES))).replace(
+            "@COMMAND@", words)])
 
 
 _WATCH = """\
@@ -152,12 +160,17 @@ exit "$code"
 
 
 def _quoted(text: str) -> str:
-    """Return a value as a directive of a batch script takes it."""
-    return '"' + re.sub(r'(["\\])', r"\\\1", text) + '"'
+    """Return a value as a directive of a batch script takes it.
+
+    A backslash takes what follows as it is; the words packjob and hetjob, which end a directive
+    wherever they stand in it, are broken by one.
+    """
+    return '"' + re.sub(r'(?i)(?=["\\])|(?<=p)(?=ackjob)|(?<=h)(?=etjob)', r"\\", text) + '"'
 
 
 def _run(words: list[str]) -> str:
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    done = subprocess.run(words, capture_output=True, encoding="utf-8",
+                          errors="backslashreplace", check=False)
     if done.returncode != 0:
         reason = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
         raise FrameFailed(f"{shlex.join(words)}: {reason}")

@@ -24,12 +24,16 @@ from vfx.pipeline.run import (
 
 @dataclass(frozen=True)
 class Farm:
-    """A farm's four doings: raise if it is not there, write files, name commands, start jobs."""
+    """A farm's doings: raise if it is not there, write files, name commands, start jobs.
+
+    ``check`` raises if a path cannot be told to it.
+    """
 
     require: Callable[[Submission], None]
     write_files: Callable[[Submission], list[Path]]
     commands: Callable[[Submission], list[str]]
     start: Callable[[Submission, Callable[[str], None], StopSignals], None]
+    check: Callable[[Submission], None] = lambda submission: None
 
 
 def _leave_to(start: Callable[[Submission, Callable[[str], None]], None]) -> Callable[
@@ -39,12 +43,13 @@ def _leave_to(start: Callable[[Submission, Callable[[str], None]], None]) -> Cal
 
 
 _FARM = {
-    slurm.NAME: Farm(slurm.require, slurm.write_files, slurm.commands, _leave_to(slurm.start)),
+    slurm.NAME: Farm(slurm.require, slurm.write_files, slurm.commands, _leave_to(slurm.start),
+                     slurm.check),
     openjd.NAME: Farm(openjd.require, openjd.write_files, openjd.commands, openjd.start),
     opencue.NAME: Farm(opencue.require, opencue.write_files, opencue.commands,
                        _leave_to(opencue.start)),
     deadline.NAME: Farm(deadline.require, deadline.write_files, deadline.commands,
-                        _leave_to(deadline.start)),
+                        _leave_to(deadline.start), deadline.check),
 }
 FARMS = (slurm.NAME, openjd.NAME, opencue.NAME, deadline.NAME, local.NAME)
 
@@ -70,12 +75,15 @@ def plan_submission(request: Request, farm: FarmRequest) -> Submission:
     if farm.extra and farm.farm in (openjd.NAME, local.NAME):
         raise ShotError(f"--farm-option {farm.extra[0]}: {farm.farm} takes none; leave it out")
     jobs = build_jobs(work, frames, farm.chunk, force=request.force)
-    return Submission(
+    submission = Submission(
         name=work.shot.name, shot=work.shot.path.absolute(), work=work.folder.absolute(),
         frames=tuple(frames), chunk=farm.chunk,
         jobs=jobs, warnings=tuple(shot_warnings(work, (job.stage for job in jobs))),
         device=request.device, threads=request.threads, force=request.force,
         at_once=farm.at_once, program=find_program(), extra=farm.extra)
+    if farm.farm in _FARM:
+        _FARM[farm.farm].check(submission)
+    return submission
 
 
 def preview(submission: Submission, farm: str) -> list[str]:

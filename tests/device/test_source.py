@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vfx.device.bind import struct_dtype
 from vfx.device.source import (
     DTYPES,
     HEADER,
@@ -16,12 +18,16 @@ from vfx.device.source import (
     ROOT,
     Parameter,
     SourceError,
+    Struct,
     flatten,
     kernel_files,
+    read_struct,
     signatures,
     text_hash,
 )
 
+#: Beyond, nobody can tell the arguments of a launch apart; a struct counts as one.
+MOST_PARAMETERS = 16
 NAMES = st.from_regex(r"[a-z_][a-z0-9_]{0,11}", fullmatch=True).filter(
     lambda name: name not in DTYPES and name != "const")
 QUALIFIERS = {"in": "const ", "inout": "INOUT ", "out": "OUT ", "value": ""}
@@ -78,10 +84,77 @@ def test_malformed_parameter_is_refused_with_the_kernel_named(data: st.DataObjec
         signatures(text)
 
 
-@pytest.mark.parametrize("first", ["const float *x", "float x", "double n", "OUT int *n"])
+def write_struct(draw: st.DrawFn, name: str, fields: list[Parameter]) -> str:
+    """A struct as C++ text; neighbours of one type may share a declaration."""
+    lines: list[str] = []
+    for before, field in zip([None, *fields], fields, strict=False):
+        star = "" if field.role == "value" else "*"
+        if before and (before.ctype, before.role) == (field.ctype, field.role) and draw(
+                st.booleans()):
+            lines[-1] += f",{draw(SPACES)}{star}{field.name}"
+        else:
+            lines.append(draw(SPACES) + QUALIFIERS[field.role]
+                         + f"{field.ctype}{draw(SPACES)}{star}{field.name}")
+    return f"struct {name}{draw(SPACES)}{{{''.join(f'{line};' for line in lines)}\n}};\n"
+
+
+@given(st.data())
+def test_struct_is_read_back_as_written(data: st.DataObject) -> None:
+    """Also one inside another, and only as far as kernels take it."""
+    inner = Struct("Inner", tuple(data.draw(parameters())))
+    outer = Struct("Outer", (*data.draw(parameters()), Parameter("_in", "Inner", "value", inner)))
+    text = ("struct Odd { int many[3]; };\n" + write_struct(data.draw, "Inner", list(inner.fields))
+            + write_struct(data.draw, "Outer", list(outer.fields))
+            + "KERNEL void law(int n, Outer given, const float *x) {}\n")
+    given_ = signatures(text)["law"].parameters[1]
+    assert given_ == Parameter("given", "Outer", "value", outer)
+    assert read_struct(text, "Inner") == inner
+
+
+@given(st.data())
+def test_struct_lies_in_memory_as_in_c(data: st.DataObject) -> None:
+    """As ctypes, which asks nobody, lays it out."""
+    kinds = {"int": ctypes.c_int32, "uint32": ctypes.c_uint32, "int64": ctypes.c_int64,
+             "uint64": ctypes.c_uint64, "uint16": ctypes.c_uint16, "uint8": ctypes.c_uint8,
+             "float": ctypes.c_float, "double": ctypes.c_double, "bool": ctypes.c_bool}
+
+    def made(struct: Struct) -> type[ctypes.Structure]:
+        fields = [(f.name, ctypes.c_void_p if f.role != "value" else
+                   made(f.struct) if f.struct else kinds[f.ctype]) for f in struct.fields]
+        return type(struct.name, (ctypes.Structure,), {"_fields_": fields})
+
+    inner = Struct("Inner", tuple(data.draw(parameters())))
+    outer = Struct("Outer", (*data.draw(parameters()), Parameter("_in", "Inner", "value", inner),
+                             Parameter("_end", "uint8", "value")))
+    expected = made(outer)
+    dtype = struct_dtype(outer)
+    assert outer.size == dtype.itemsize == ctypes.sizeof(expected)
+    assert [getattr(expected, f.name).offset for f in outer.fields] == list(outer.offsets)
+    assert [dtype.fields[f.name][1] for f in outer.fields] == list(outer.offsets)
+
+
+@pytest.mark.parametrize(("field", "reason"), [
+    ("float many[3]", "cannot read field 'float many"), ("float *x", "a pointer must be const"),
+    ("OUT int x", "a value none of them"), ("Other x", "cannot read field 'Other x'"),
+    ("const Inner *x", "cannot read field"), ("float &x", "cannot read field")])
+def test_struct_that_is_not_plain_is_refused_where_a_kernel_takes_it(
+        field: str, reason: str) -> None:
+    text = f"struct Inner {{ int a; }};\nstruct Outer {{ int a; {field}; }};\n"
+    assert signatures(f"{text}KERNEL void law(int n, Inner i) {{}}")
+    with pytest.raises(SourceError, match=f"struct Outer: .*{reason}"):
+        signatures(f"{text}KERNEL void law(int n, Outer o) {{}}")
+
+
+def test_unknown_struct_says_which_was_meant() -> None:
+    with pytest.raises(SourceError, match="no plain struct Scenne; did you mean Scene"):
+        read_struct("struct Scene { int a; };", "Scenne")
+
+
+@pytest.mark.parametrize("first", ["const float *x", "float x", "double n", "OUT int *n",
+                                   "Inner i"])
 def test_first_parameter_must_be_the_item_count(first: str) -> None:
     with pytest.raises(SourceError, match="kernel law: its first parameter"):
-        signatures(f"KERNEL void law({first}, int m) {{}}")
+        signatures(f"struct Inner {{ int n; }}; KERNEL void law({first}, int m) {{}}")
 
 
 def test_kernel_defined_twice_is_refused() -> None:
@@ -161,8 +234,40 @@ def test_kernel_file_follows_the_rules(name: str) -> None:
     assert signatures(flat), "a kernel file has kernels"
 
 
+@pytest.mark.parametrize("name", kernel_files())
+def test_no_kernel_takes_more_than_a_reader_can_tell_apart(name: str) -> None:
+    many = {kernel: len(signature.parameters)
+            for kernel, signature in signatures(flatten(name)).items()
+            if len(signature.parameters) > MOST_PARAMETERS}
+    assert not many, f"{name}: put what belongs together into structs"
+
+
+def test_kernels_are_found_at_any_depth(tmp_path: Path) -> None:
+    for name in ("sim/top.cu", "sim/bonds/forces.cu", "geometry/divide/cells/clip.cu",
+                 "sim/bonds/laws.cuh", "elsewhere/no.cu"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    assert kernel_files(tmp_path) == [
+        "geometry/divide/cells/clip.cu", "sim/bonds/forces.cu", "sim/top.cu"]
+
+
+def test_kernel_files_of_one_name_in_the_library_are_refused(tmp_path: Path) -> None:
+    for name in ("sim/bonds/forces.cu", "sim/bonds_forces.cu"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    with pytest.raises(SourceError, match=r"sim/bonds.forces.cu and sim/bonds.forces.cu have"):
+        kernel_files(tmp_path)
+
+
+def test_no_kernel_file_lies_where_the_build_does_not_look() -> None:
+    packages = [path.parent for path in ROOT.glob("*/__init__.py") if path.parent.name != "tests"]
+    found = sorted(path.relative_to(ROOT).as_posix()
+                   for folder in packages for path in folder.rglob("*.cu"))
+    assert found == kernel_files()
+
+
 def test_only_the_header_knows_the_processor() -> None:
-    files = [path for folder in KERNEL_FOLDERS for path in (ROOT / folder).glob("*.cu*")]
+    files = [path for folder in KERNEL_FOLDERS for path in (ROOT / folder).rglob("*.cu*")]
     told = re.compile(r"__CUDA|__global__|__device__|__host__|threadIdx|#\s*pragma(?! unroll\b)"
                       r"|_Pragma|__SSE|__AVX|\btemplate\b|\bstd::")
     knowing = {path.relative_to(ROOT).as_posix() for path in files

@@ -162,6 +162,13 @@ def test_a_small_fold_is_a_note_and_no_refusal(device):
 
 # ------------------------------------------------------------------ refusals, and repairs
 
+def test_coordinates_whose_differences_overflow_are_refused(device):
+    raw = box()
+    with pytest.raises(MeshError, match="far from the origin"):
+        surface(device, dataclasses.replace(raw, vertex=1.7e308 * np.sign(raw.vertex)))
+
+
+@pytest.mark.warp
 def test_holes_are_named_with_number_and_place(device):
     with pytest.raises(MeshError, match=r"2 holes.* wide at \(.*repair = true") as caught:
         surface(device, without(sphere(rings=24), 5, 600))
@@ -312,6 +319,7 @@ def test_where_repair_does_not_help_it_is_not_advised(device):
         assert advice in str(caught.value) and "repair = true" not in str(caught.value)
 
 
+@pytest.mark.warp
 def test_an_inner_wall_is_refused(device):
     raw = joined(box(), box(center=(1.0, 0.0, 0.0)))
     # Two boxes side by side whose wall is there once: three faces meet at its edges.
@@ -366,7 +374,7 @@ FILES = {
     "endless.obj": (b"v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 99999999999999999999\n", "line 4"),
     "word.obj": (b"v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 a/1\n", "line 4 with a corner 'a/1'"),
     "vertex.obj": (b"v 0 0 0\nv 1 x 0\nv 0 1 0\nf 1 2 3\n", "line 2 says one, 'v 1 x 0'"),
-    "plane.obj": (b"v 0 0\nv 1 0\nv 0 1\nf 1 2 3\n", "vertices of 2 numbers each"),
+    "plane.obj": (b"v 0 0\nv 1 0\nv 0 1\nf 1 2 3\n", "line 1 says one, 'v 0 0': it takes"),
     "short.ply": (b"ply\nformat binary_little_endian 1.0\nelement vertex 99999999999\n"
                   b"property float x\nproperty float y\nproperty float z\nelement face 1\n"
                   b"property list uchar int vertex_indices\nend_header\n\0\0", "cannot be read"),
@@ -588,6 +596,7 @@ def _cut(s, t):
     return False
 
 
+@pytest.mark.warp
 def test_winding_from_triangles_above_is_that_of_solid_angles(device):
     raw = joined(sphere(rings=8), flipped(box((0.5, 0.5, 0.5))))
     point = np.random.default_rng(3).uniform(-1.1, 1.1, (300, 3))

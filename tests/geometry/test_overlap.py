@@ -7,7 +7,7 @@ import pytest
 
 from tests.geometry.meshes import box, joined, sphere, write_obj
 from vfx.geometry.bodies import Body
-from vfx.geometry.overlap import ball_depth, find_overlaps
+from vfx.geometry.overlap import ball_depths, find_overlaps
 
 
 def body(path, **settings) -> Body:
@@ -49,7 +49,8 @@ def test_bodies_that_touch_or_lie_in_a_hollow_share_nothing(device, ball, tmp_pa
 def test_a_ball_reaches_as_deep_as_radii_and_distance_say(device, ball, away):
     way = np.array([2.0, 1.0, -2.0]) / 3.0
     thing = body(ball, center=(1.0, 2.0, 3.0), rotation=(10.0, 20.0, 30.0), height=4.0)
-    depth = ball_depth(device, thing, np.array(thing.center) + 2.0 * away * way, 0.5)
+    center = np.array(thing.center) + 2.0 * away * way
+    depth, = ball_depths(thing, center[None], np.array([0.5]))
     # Far away a bound is enough: it does not reach in.
     assert depth == pytest.approx(2.0 + 0.5 - 2.0 * away, abs=0.02) or (
         away > 1.25 and depth <= 0.0)

@@ -6,6 +6,7 @@ exact to the bit, or a step done twice, shows in the next frame.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -96,6 +97,7 @@ class Simulation:
     def __init__(self, device, solid, materials, solver, floor, projectiles, weakening, bodies,
                  **controls):
         self.idle_weakening = []
+        self.idle_regions = []
         self._rate = 3.7 - 1e-3 * solver.gravity[1]
         self._x = 0.3 + 0.1 * np.sin(solid.position[:, 0])
         self.step = 0
@@ -110,6 +112,8 @@ class Simulation:
                 "broken": np.array(self._broken, np.int64)}
 
     def restore(self, state):
+        if state["x"].shape != self._x.shape:
+            raise ValueError("its array x has another shape")
         self._x = state["x"].copy()
         self.step = int(state["step"])
         self._broken = [int(value) for value in state["broken"]]
@@ -204,22 +208,22 @@ def frame_header(camera, film, fps, frame):
 
 def write_exr(path, channels, header, *, exact=False):
     with open(path, "wb") as file:
-        np.savez(file, header=np.array(json.dumps(header)), **channels)
+        file.write(json.dumps(header).encode() + b"\n")
+        np.savez(file, **channels)
 
 
 def read_exr(path):
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
+        header, _, data = path.read_bytes().partition(b"\n")
+        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}, json.loads(header)
     except Exception as error:
         raise ValueError(f"{path}: {error}") from None
-    header = json.loads(str(arrays.pop("header")))
-    return arrays, header
 
 
-def exr_size(path):
+def exr_extent(path):
     height, width = next(iter(read_exr(path)[0].values())).shape[:2]
-    return width, height
+    return width, height, 0
 
 
 MODULES = {
@@ -232,7 +236,7 @@ MODULES = {
     "vfx.sim.pace": ("seconds_per_bond",),
     "vfx.sim.simulate": ("LARGEST_STEP", "Simulation", "Unstable"),
     "vfx.raytrace.environment": ("load_environment",),
-    "vfx.raytrace.exr": ("exr_size", "read_exr", "write_exr"),
+    "vfx.raytrace.exr": ("exr_extent", "read_exr", "write_exr"),
     "vfx.raytrace.camera": ("frame_header", "camera_view"),
     "vfx.raytrace.render": ("render_picture",),
 }

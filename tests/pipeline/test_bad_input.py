@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -203,3 +205,29 @@ def test_new_writes_a_shot_that_checks(shot_file: Path, vfx) -> None:
 def test_help_teaches_with_examples(vfx) -> None:
     assert "vfx new plate --from glass" in vfx("--help").output
     assert "--frames 1001-1010" in vfx("stage", "--help").output
+
+
+def test_thousands_of_bodies_and_controls_are_checked_in_seconds(shot_file: Path, vfx) -> None:
+    body = ("[[bodies]]\nname = 'b{0}'\nmaterial = 'glass'\ncells = [2, 2, 2]\n"
+            "center = [{1}, 0.1, {2}]\n")
+    bodies = "".join(body.format(k, 0.01 * (k % 40), 0.01 * (k // 40)) for k in range(2_000))
+    controls = "".join(
+        f"[[projectiles]]\nposition = [0, {k}, 0]\nvelocity = [0, 0, 0]\n"
+        f"[[colliders]]\nposition = [0, -{k}, 0]\n"
+        "[[regions]]\nfixed = true\nsize = [1, 1, 1]\n" for k in range(1, 300))
+    shot_file.write_text(SHOT + bodies + controls)
+    begun = time.process_time()
+    result = vfx("check", shot_file)
+    assert result.exit_code == 0, result.output
+    assert time.process_time() - begun < 30.0
+    assert len(result.output) < 20_000 and "and 1,981 more" in result.output
+
+
+def test_check_asks_for_the_denoiser_as_run_does(
+    shot_file: Path, vfx, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyoidn", None)
+    shot_file.write_text(SHOT.replace("samples = 1", "samples = 1\ndenoise = true"))
+    for command in ("check", "run"):
+        result = vfx(command, shot_file)
+        assert result.exit_code == 3 and "pip install" in result.output

@@ -26,13 +26,14 @@ def write_environment(path: Path, pixels: np.ndarray) -> None:
 def shot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     sky = np.ones((8, 16, 3), np.float32)
-    for name, value in (("nan", np.nan), ("inf", np.inf), ("negative", -1.0)):
+    for name, value in (("nan", np.nan), ("inf", np.inf), ("negative", -1.0), ("over", 3e38)):
         odd = sky.copy()
         odd[3, 4, 1] = value
         write_environment(tmp_path / f"{name}.exr", odd)
     write_environment(tmp_path / "one.exr", sky[:1, :1])
     write_environment(tmp_path / "black.exr", 0.0 * sky)
-    write_environment(tmp_path / "blinding.exr", 1e30 * sky)
+    write_environment(tmp_path / "blinding.exr", 1e12 * sky)
+    write_environment(tmp_path / "brighter.exr", 3e38 * sky)
     Image.fromarray((255 * sky).astype(np.uint8)).save(tmp_path / "eight.png")
     path = tmp_path / "plate.toml"
     path.write_text(SHOT)
@@ -43,6 +44,7 @@ def shot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ('[light]\nenvironment = "nan.exr"', "not a number in 1 pixel(s), the first at column 4, row"),
     ('[light]\nenvironment = "inf.exr"', "an infinite value in 1 pixel(s)"),
     ('[light]\nenvironment = "negative.exr"', "a negative value in 1 pixel(s)"),
+    ('[light]\nenvironment = "brighter.exr"', "a radiance above 1e+12 in 128 pixel(s)"),
     ('[light]\nenvironment = "one.exr"', "has 1 x 1 pixels; at least 2 x 2 are needed"),
     ('[light]\nenvironment = "eight.png"', "must be an .exr or .hdr file, not .png"),
     ('[floor_look]\ntexture = "gone.png"', "floor_look.texture: found 'gone.png'"),
@@ -154,3 +156,61 @@ def test_too_large_an_environment_is_refused_by_its_header(shot: Path) -> None:
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30)))
     assert result.returncode == 2, result.stderr
     assert "at most 16384 x 8192 are taken" in result.stderr
+
+
+USD_CAMERA = '#usda 1.0\n(\nmetersPerUnit = {unit}\n)\ndef Camera "cam" {{\n{lens}\n' \
+    'double3 xformOp:translate = ({x}, 12, 40)\n' \
+    'uniform token[] xformOpOrder = ["xformOp:translate"]\n}}\n'
+
+
+def usd_shot(shot: Path, unit: str = "0.01", lens: str = "", x: str = "0") -> None:
+    pytest.importorskip("pxr", reason="usd-core is not installed")
+    shot.with_name("cam.usda").write_text(USD_CAMERA.format(unit=unit, lens=lens, x=x))
+    shot.write_text(SHOT + '[camera]\nusd = "cam.usda"\n')
+
+
+@pytest.mark.parametrize(("settings", "words"), [
+    ({"unit": "nan"}, "cam.usda: metersPerUnit: found nan, but it must be a finite number above 0"),
+    ({"unit": "0"}, "cam.usda: metersPerUnit: found 0, but"),
+    ({"x": "nan"}, "cam.usda: /cam: its transform at frame 1001 has values that are not finite"),
+    ({"x": "1e300"}, "cam.usda: /cam: transform: found [1e+298, "),
+    ({"lens": "float focalLength = 0"}, "/cam: focalLength: found 0.0 mm, but it must be at least"),
+    ({"lens": "float focalLength.timeSamples = {1001: 50, 1002: -50}"},
+     "/cam: focalLength at frame 1002: found -50.0 mm"),
+    ({"lens": "float horizontalAperture = nan"}, "/cam: horizontalAperture: found nan mm"),
+    ({"lens": "float fStop = nan"}, "/cam: fStop: found nan, but it must be a finite number"),
+])
+@pytest.mark.parametrize("command", [
+    ["check"], ["run"], ["submit", "--farm", "local", "--dry-run"]], ids=lambda words: words[0])
+def test_a_usd_camera_that_cannot_be_is_refused_before_anything_is_made(
+        shot: Path, vfx, command: list[str], settings: dict[str, str], words: str) -> None:
+    usd_shot(shot, **settings)
+    result = vfx(command[0], shot, *command[1:])
+    assert result.exit_code == 2, result.output
+    assert f"{shot}: camera.usd: found 'cam.usda': " in result.stderr and words in result.stderr
+    assert not Path("work").exists()
+
+
+def test_a_camera_that_moves_in_other_frames_gets_a_warning(shot: Path, vfx) -> None:
+    usd_shot(shot, lens="float focalLength.timeSamples = {1: 50, 48: 60}")
+    result = vfx("check", shot)
+    assert result.exit_code == 0, result.output
+    assert "the camera stands still: " in result.output
+    assert "cam.usda: /cam moves in frames 1 to 48 only" in result.output
+    usd_shot(shot, lens="float focalLength.timeSamples = {1001: 50, 1048: 60}")
+    assert "stands still" not in vfx("check", shot).output
+
+
+@pytest.mark.parametrize(("more", "words"), [
+    ("[camera]\nf_stop = 1e-300", "camera: f_stop: found 1e-300, but it must be 0, or at least"),
+    ("[camera]\nfocus_distance = 1e-300", "camera: focus_distance: found 1e-300 m, but it must be"),
+    ("[[camera_keys]]\nframe = 1001\nfocal_length = 1e-300",
+     "camera_keys: focal_length at frame 1001: found 1e-300 mm"),
+    ("[[camera_keys]]\nframe = 1\n[[camera_keys]]\nframe = 1.0000001\nfocal_length = 9",
+     "camera_keys[2].frame: found 1, which stands after 1; frames must rise from key to key, by "),
+])
+def test_a_camera_too_extreme_for_floats_is_refused(shot: Path, vfx, more: str,
+                                                    words: str) -> None:
+    shot.write_text(SHOT + more + "\n")
+    result = vfx("check", shot)
+    assert result.exit_code == 2 and words in result.stderr

@@ -197,7 +197,7 @@ def test_pictures_read_from_black_to_white(tmp_path: Path) -> None:
         assert load_density(tmp_path / name) == pytest.approx(expected, abs=error), name
     for channels, reason in (({"Y": 2 * expected}, "not between 0 and 1"),
                              ({"Y": expected * np.nan}, "not between 0 and 1"),
-                             ({"Z": expected}, "neither a channel Y nor R, G and B")):
+                             ({"Z": expected}, "no channel Y and no channel B, G, R")):
         write_exr(tmp_path / "odd.exr", {k: v.astype(np.float32) for k, v in channels.items()}, {})
         with pytest.raises(ValueError, match=reason):
             load_density(tmp_path / "odd.exr")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import os
 import re
 import signal
@@ -111,12 +112,21 @@ def test_threads_and_a_stop_in_mid_frame_do_not_change_a_bit(
 
 
 def test_the_history_of_a_run_is_told_kept_and_plotted(plate: Path, vfx) -> None:
+    plate.write_text(SHOT.replace("[[weakening]]", "mass = 0.05\n[[weakening]]"))
     result = vfx("run", plate, "--device", "cpu")
     assert result.exit_code == 0, result.output
     assert re.search(r"sim 100\d: \d+% done, [\d.e+]+ steps/s, t = [\d.]+ [mu]s, "
                      r"[\d.]+ k bonds, \d+:\d\d:\d\d left", result.output)
     with open("work/plate/sim/diagnostics.csv", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
+    page = Path(__file__).parents[2] / "docs/how-it-works.md"
+    table = page.read_text().partition("## The history of a simulation")[2].partition("\n## ")[0]
+    named = [re.findall(r"`(\w+)`", line.split("|")[1]) for line in table.splitlines()
+             if line.startswith("| `")]
+    assert sorted(rows[0]) == sorted(itertools.chain(*named)), "every column is explained"
+    gaps = {name: [int(row["step"]) for row in rows if not row[name]] for name in rows[0]}
+    assert {name for name in gaps if gaps[name]} == {"fragments"}
+    assert all(step % 200 for step in gaps["fragments"]), "and its gaps are where that says"
     at_frames = [int(row["fragments"]) for row in rows if row["fragments"]]
     pieces = []
     for frame in (1001, 1002, 1003):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import json
 import os
 import subprocess
@@ -18,7 +20,9 @@ from vfx.geometry.handoff import FragmentsFrame, Lineage, Solid
 from vfx.geometry.lineage import fragment_name
 from vfx.pipeline import export_vdb
 from vfx.pipeline.cli import main
-from vfx.pipeline.pieces import PieceMesh, piece_meshes
+from vfx.pipeline.pieces import PieceMesh, PieceReader, piece_meshes
+from vfx.pipeline.shot import load_shot
+from vfx.pipeline.work import Work
 
 SHOT = """\
 [shot]
@@ -342,34 +346,103 @@ albedo = [{value}, {value}, 0.0]
     assert len(set(names)) == len(names) == 2 * len(color)
 
 
-def test_usd_is_whole_before_debris_breaks_off(shot: Path) -> None:
-    """Meshes that are seen at a frame, and debris that is wide by then, fill the bodies."""
+@pytest.mark.parametrize("words", [
+    [], ["--debris", 0], ["--debris", 0.004], ["--instancer-above", 0],
+    ["--frames", "1001-1005x2"]])
+def test_what_has_a_size_in_usd_is_what_is_there(shot: Path, words: list[object]) -> None:
+    """At and between frames, whatever visibility says, and it fills the bodies."""
+    pytest.importorskip("pxr", reason="usd-core is not installed")
+    from pxr import Usd, UsdGeom
+
+    export(shot, "--to", "usd", *words)
+    solid, lineage, _ = cached(shot)
+    stage = Usd.Stage.Open(str(shot.parent / "work/export/plate.usd"))
+    meshes = [UsdGeom.Mesh(prim) for prim in stage.Traverse() if prim.IsA(UsdGeom.Mesh)
+              and prim.GetName() != "floor"]
+    rest = {mesh.GetPath(): _volume_at_rest(mesh) for mesh in meshes}
+    debris = UsdGeom.Points(stage.GetPrimAtPath("/plate/debris"))
+    assert bool(debris) == (words != ["--debris", 0])
+    instancer = UsdGeom.PointInstancer(stage.GetPrimAtPath("/plate/pieces"))
+    turn = 2.0**-12          # as much as a program's times may round
+    for time in np.unique(np.clip([frame + part for frame in range(1001, 1006)
+                                   for part in (-0.5, -0.25, -turn, 0.0, turn, 0.25, 0.5)],
+                                  1001.0, 1005.0)).tolist():
+        frame = int(np.floor(time + turn))
+        total = 0.0
+        if debris:
+            number, width = debris.GetIdsAttr().Get(), np.array(debris.GetWidthsAttr().Get(time))
+            np.testing.assert_array_equal(width > 0.0, lineage.birth_frame[number] <= frame)
+            total = float((np.pi / 6.0 * width**3).sum())
+        matrices = {mesh.GetPath(): mesh.ComputeLocalToWorldTransform(time) for mesh in meshes}
+        if instancer:
+            matrices.update(zip(instancer.GetPrototypesRel().GetTargets(),
+                                instancer.ComputeInstanceTransformsAtTime(time, time),
+                                strict=True))
+        for path, matrix in matrices.items():
+            _, found, until = path.name.partition("_until_")
+            is_there = not found or frame < int(until)
+            size = np.cbrt(np.linalg.det(np.array(matrix)[:3, :3]))
+            assert size == pytest.approx(1.0, abs=1e-6) if is_there else 0.0 < size < 1e-5
+            assert found == "" or is_there == (
+                UsdGeom.Imageable.Get(stage, path).ComputeVisibility(time) == "inherited")
+            total += rest[path] * size**3
+        assert total == pytest.approx(solid.volume.sum(), rel=1e-5)
+
+
+def _volume_at_rest(mesh) -> float:
+    count = np.array(mesh.GetFaceVertexCountsAttr().Get())
+    return volume(PieceMesh(
+        np.array(mesh.GetPointsAttr().Get(), float), count,
+        np.array(mesh.GetFaceVertexIndicesAttr().Get()), count, count, count))
+
+
+def test_what_will_be_debris_moves_with_its_parent_until_it_breaks_off(shot: Path) -> None:
+    """Up to the frame of its birth: half of the way there is seen when frames are blurred."""
     pytest.importorskip("pxr", reason="usd-core is not installed")
     from pxr import Usd, UsdGeom
 
     export(shot, "--to", "usd")
-    solid, _, _ = cached(shot)
+    solid, lineage, frames = cached(shot)
     stage = Usd.Stage.Open(str(shot.parent / "work/export/plate.usd"))
-    debris = UsdGeom.Points(stage.GetPrimAtPath("/plate/debris"))
-    assert debris, "the shot makes some"
-    for frame in (1001, 1003, 1005):
-        total = float((np.pi / 6.0 * np.array(debris.GetWidthsAttr().Get(frame)) ** 3).sum())
-        for folder in ("pieces", "unbroken"):
-            for prim in stage.GetPrimAtPath(f"/plate/{folder}").GetChildren():
-                mesh = UsdGeom.Mesh(prim)
-                if mesh.ComputeVisibility(frame) == "inherited":
-                    count = np.array(mesh.GetFaceVertexCountsAttr().Get())
-                    total += volume(PieceMesh(
-                        np.array(mesh.GetPointsAttr().Get(), float), count,
-                        np.array(mesh.GetFaceVertexIndicesAttr().Get()), count, count, count))
-        assert total == pytest.approx(solid.volume.sum(), rel=1e-5)
+    hosts = stage.GetPrimAtPath("/plate/unbroken").GetChildren()
+    assert hosts
+    label = frames[1005].fragment
+    for prim in hosts:
+        name, _, birth = prim.GetName().partition("_until_")
+        parent = int(name.rpartition("_")[2])
+        mine = [number for number in frames[1005].id if lineage.parent[number] == parent
+                and lineage.birth_frame[number] == int(birth) and (label == number).sum() == 1]
+        inside = np.isin(label, mine)
+        rest = np.average(solid.position[inside], axis=0, weights=solid.volume[inside])
+        for frame in range(1001, int(birth) + 1):
+            fragments = frames[frame]
+            piece = parent if lineage.birth_frame[parent] <= frame else int(
+                fragments.fragment[label == parent][0])
+            row = int(np.searchsorted(fragments.id, piece))
+            place = UsdGeom.XformCache(frame).GetLocalToWorldTransform(prim).ExtractTranslation()
+            np.testing.assert_allclose(
+                place, fragments.rotation[row] @ rest + fragments.translation[row], atol=2e-8)
+
+
+def test_instances_turn_also_for_programs_that_know_half_precision_alone(shot: Path) -> None:
+    pytest.importorskip("pxr", reason="usd-core is not installed")
+    from pxr import Usd, UsdGeom
+
+    export(shot, "--to", "usd", "--instancer-above", 0)
+    stage = Usd.Stage.Open(str(shot.parent / "work/export/plate.usd"))
+    instancer = UsdGeom.PointInstancer(stage.GetPrimAtPath("/plate/pieces"))
+    for frame in (1001, 1005):
+        fine, coarse = ([[*q.GetImaginary(), q.GetReal()] for q in attribute.Get(frame)]
+                        for attribute in (instancer.GetOrientationsfAttr(),
+                                          instancer.GetOrientationsAttr()))
+        assert len(fine) > 1
+        np.testing.assert_allclose(coarse, fine, atol=5e-4)
 
 
 def test_the_usd_camera_sees_what_the_shot_camera_sees(shot: Path) -> None:
     pytest.importorskip("pxr", reason="usd-core is not installed")
     from pxr import Usd, UsdGeom
 
-    from vfx.pipeline.shot import load_shot
     from vfx.raytrace.camera import camera_view, world_to_ndc
 
     export(shot, "--to", "usd")
@@ -454,10 +527,6 @@ def test_obj_has_an_object_a_piece_where_it_is(shot: Path) -> None:
 
 
 def test_dust_is_as_much_as_faces_broke(shot: Path) -> None:
-    from vfx.pipeline.pieces import PieceReader
-    from vfx.pipeline.shot import load_shot
-    from vfx.pipeline.work import Work
-
     reader = PieceReader(Work(load_shot(shot), shot.parent / "work"), range(1001, 1006))
     frames = list(export_vdb.dust_of_frames(reader))
     assert len(frames[0].mass) == 0, "nothing has broken at the first frame"
@@ -479,10 +548,6 @@ def test_dust_is_as_much_as_faces_broke(shot: Path) -> None:
 
 def test_dust_moves_as_its_velocity_says(shot: Path) -> None:
     """From a frame to the next, however slow the shot is: between the paces at both."""
-    from vfx.pipeline.pieces import PieceReader
-    from vfx.pipeline.shot import load_shot
-    from vfx.pipeline.work import Work
-
     loaded = load_shot(shot)
     before, after = export_vdb.dust_of_frames(
         PieceReader(Work(loaded, shot.parent / "work"), range(1004, 1006)))
@@ -491,6 +556,50 @@ def test_dust_moves_as_its_velocity_says(shot: Path) -> None:
     step = np.linalg.norm(after.position[:n] - before.position, axis=1) * loaded.fps
     first, last = (np.linalg.norm(dust.velocity[:n], axis=1) for dust in (before, after))
     assert (step <= first * (1 + 1e-6)).all() and (step >= last * (1 - 1e-6)).all()
+
+
+@pytest.mark.parametrize("voxel", [3e-4, 1e-3, 7e-3])
+def test_dust_lies_on_the_floor_and_on_colliders_not_in_them(shot: Path, voxel: float) -> None:
+    """No voxel that is wholly inside has any, one half inside has less, and no mass is lost."""
+    loaded = load_shot(shot)
+    box = loaded.colliders[0]
+    assert box.shape == "box"
+    obstacles = dataclasses.replace(
+        loaded, floor=dataclasses.replace(loaded.floor, height=0.0137),
+        colliders=(dataclasses.replace(box, size=(0.02, 0.02, 0.02), rotation=(0.0, 30.0, 0.0),
+                                       keys=((0.0, 1.0, 0.0, 0.0), (1.0, 0.0, 0.02, 0.0))),))
+    depth = export_vdb.depth_at(obstacles, 1.0)
+    random = np.random.default_rng(1)
+    position = random.uniform((-0.02, -0.01, -0.02), (0.02, 0.04, 0.02), (200, 3))
+    position, velocity = export_vdb.held_up(position, np.full((200, 3), -1.0), depth)
+    assert depth(position).max() < 1e-9, "on the surface, or outside"
+    resting = np.abs(position[:, 1] - 0.0137) < 1e-9
+    assert resting.any() and (velocity[resting, 1] > -1e-6).all(), "and goes no deeper"
+    assert (velocity[resting][:, [0, 2]].sum(axis=1) < 0.0).any(), "but along it"
+    mass = random.uniform(0.5, 1.0, 200)
+    dust = export_vdb.Dust(position, velocity, mass, np.full(200, 2e-3), depth)
+    density, _, origin = export_vdb.splat(dust, voxel)
+    assert density.sum(dtype=float) * voxel**3 == pytest.approx(mass.sum(), rel=1e-5)
+    index = np.stack(np.meshgrid(*map(np.arange, density.shape), indexing="ij"), axis=-1) + origin
+    corner = np.array(list(itertools.product((-0.5, 0.5), repeat=3)))
+    shallowest = np.min([depth(((index + each) * voxel).reshape(-1, 3)) for each in corner],
+                        axis=0).reshape(density.shape)
+    assert density[shallowest > 1e-9].sum() == 0.0
+    assert density[(index[..., 1] + 0.5) * voxel < 0.0137 - 1e-9].sum() == 0.0
+
+
+def test_dust_falls_no_deeper_than_the_floor(shot: Path) -> None:
+    loaded = load_shot(shot)
+    reader = PieceReader(Work(loaded, shot.parent / "work"), range(1001, 1006))
+    free = list(export_vdb.dust_of_frames(reader))[-1]
+    height = float(np.median(free.position[:, 1]))
+    reader.work.shot = dataclasses.replace(
+        loaded, floor=dataclasses.replace(loaded.floor, height=height))
+    held = list(export_vdb.dust_of_frames(reader))[-1]
+    assert held.position[:, 1].min() >= height - 1e-12
+    np.testing.assert_allclose(held.position, np.maximum(
+        free.position, [-np.inf, height, -np.inf]), atol=1e-9)
+    assert held.mass.sum() == free.mass.sum()
 
 
 def test_a_vdb_file_holds_the_dust(shot: Path) -> None:
@@ -506,10 +615,6 @@ def test_a_vdb_file_holds_the_dust(shot: Path) -> None:
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["names"] == ["density", "vel"] and found["voxel"] == pytest.approx(1e-3)
-    from vfx.pipeline.pieces import PieceReader
-    from vfx.pipeline.shot import load_shot
-    from vfx.pipeline.work import Work
-
     reader = PieceReader(Work(load_shot(shot), shot.parent / "work"), [1005])
     dust, = export_vdb.dust_of_frames(reader)
     assert found["sum"] * 1e-9 == pytest.approx(dust.mass.sum(), rel=1e-5)

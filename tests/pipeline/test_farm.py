@@ -497,7 +497,9 @@ def test_deadline_gets_files_and_a_script_that_chains_them(tmp_path: Path) -> No
     render = (folder / "render.job").read_text().splitlines()
     assert {"Plugin=CommandLine", "Frames=1001-1004", "ChunkSize=2",
             "IsFrameDependent=true"} <= set(render)
-    assert "--frames <STARTFRAME>-<ENDFRAME>" in (folder / "render.plugin").read_text()
+    assert ".sh <STARTFRAME>-<ENDFRAME>\n" in (folder / "render.plugin").read_text()
+    task, = folder.glob("render.*.sh")
+    assert '--frames "$frames"' in task.read_text()
 
 
 @pytest.mark.parametrize("words, code, sentence", [

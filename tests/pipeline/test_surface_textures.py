@@ -110,7 +110,7 @@ def test_a_pixel_shows_the_texel_that_the_uv_say(shot: Path, vfx, kind: str) -> 
 @pytest.mark.parametrize(("old", "new", "words"), [
     ("checks.png", "absent.png", "materials.clay.surface.texture: found 'absent.png'"),
     ("checks.png", "slab.obj", "a texture must be a .png, .jpg or .exr file"),
-    ("checks.png", "words.png", "truncated, damaged or no picture"),
+    ("checks.png", "words.png", "truncated, damaged or no PNG or JPEG"),
     ('mesh = "slab.obj"', 'mesh = "bare.obj"', "body 'slab' has no uv to lay it by: its mesh"),
     ('shape = "voronoi"', 'shape = "grid"', "it is made of cubes"),
     ('kind = "ggx"', 'kind = "glass"', "glass has no albedo to be coloured"),

@@ -7,6 +7,7 @@ import pytest
 
 from vfx.raytrace.camera import camera_view, frame_header, world_to_camera, world_to_ndc
 from vfx.raytrace.color import film_from_rec709
+from vfx.raytrace.exr import read_exr, write_exr
 from vfx.raytrace.settings import Camera, Film
 
 
@@ -38,11 +39,37 @@ def test_camera_that_sees_nothing_is_refused(settings, message):
 
 
 def test_header_values_are_plain_for_any_rate():
-    for fps in (24, 23.976, 25, 120):
-        header = frame_header(Camera(), Film(color_space="linear-rec709"), fps, 1001)
-        assert header["timeCode"].frame < 60
-        assert header["colorInteropID"] == "lin_rec709_scene"
+    header = frame_header(Camera(), Film(color_space="linear-rec709"), 24, 1001)
+    assert header["colorInteropID"] == "lin_rec709_scene"
     assert frame_header(Camera(), Film(), 23.976, 1001)["framesPerSecond"] == pytest.approx(23.976)
+
+
+@pytest.mark.parametrize("fps", [0.1, 1.0, 23.976, 24, 25, 29.97, 30, 31, 47.952, 48, 50, 59.94, 60,
+                                 61, 90, 119.88, 120, 121, 240, 241, 479.9, 999.9, 1000])
+def test_every_frame_of_any_rate_has_a_time_code_that_grows(tmp_path, fps):
+    """To 60 frames a second each has its own; faster, those of two pairs or more share one."""
+    rate = max(1, round(fps))
+    codes = []
+    for frame in (*range(2 * rate + 1), 9_999_999):
+        code = frame_header(Camera(), Film(), fps, frame)["timeCode"]
+        codes.append((code.hours, code.minutes, code.seconds, code.frame, code.fieldPhase))
+    in_order, last = codes[:-1], codes[-1]
+    seconds = [code[2] for code in in_order]
+    assert seconds == [frame // rate % 60 for frame in range(2 * rate + 1)]
+    assert in_order == sorted(in_order) or rate > 60
+    assert [code[:4] for code in in_order] == sorted(code[:4] for code in in_order)
+    assert max(code[3] for code in codes) < 30
+    if rate <= 60:
+        assert len(set(in_order)) == len(in_order)
+    whole = 9_999_999 // rate
+    assert last[:3] == (whole // 3600 % 24, whole // 60 % 60, whole % 60)
+
+
+def test_a_time_code_of_a_fast_rate_survives_the_file(tmp_path):
+    header = frame_header(Camera(), Film(resolution=(2, 2)), 60, 119)
+    write_exr(tmp_path / "a.exr", {"R": np.zeros((2, 2))}, header)
+    code = read_exr(tmp_path / "a.exr")[1]["timeCode"]
+    assert (code.seconds, code.frame, code.fieldPhase) == (1, 29, 1)
 
 
 def test_white_and_published_matrix_survive_conversion():

@@ -9,7 +9,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from vfx.raytrace.camera import camera_view, filter_table
-from vfx.raytrace.camera_path import camera_path
+from vfx.raytrace.camera_path import camera_path, check_path
 from vfx.raytrace.motion import Neighbors, coasted, moved_fragments, rest_centers
 from vfx.raytrace.render import render_picture
 from vfx.raytrace.settings import Camera, CameraKey, Film, FloorLook, Light, Look
@@ -220,7 +220,7 @@ def test_camera_of_a_usd_file_sees_what_usd_says(tmp_path, up_axis):
 
 
 @pytest.mark.parametrize(("text", "message"), [
-    ("no usd at all", r"cannot be read as USD \(Failed to open layer @[^)]*@\); write it"),
+    ("no usd at all", "cannot be read as USD"),
     ("#usda 1.0\n", "has no camera"),
     ('#usda 1.0\ndef Camera "a" {}\ndef Camera "b" {}\n', "has 2 cameras"),
     ('#usda 1.0\ndef Camera "a" {\ntoken projection = "orthographic"\n}\n', "orthographic"),
@@ -229,6 +229,6 @@ def test_usd_files_without_a_usable_camera_are_refused(tmp_path, text, message):
     pytest.importorskip("pxr")
     (tmp_path / "cam.usda").write_text(text)
     with pytest.raises(ValueError, match=message):
-        camera_path(Camera(usd="cam.usda"), (), tmp_path)
+        check_path(camera_path(Camera(usd="cam.usda"), (), tmp_path), np.array([1001.0]))
     with pytest.raises(FileNotFoundError):
         camera_path(Camera(usd="none.usda"), (), tmp_path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -49,6 +51,7 @@ def test_white_furnace_returns_one(device, make_solid, make_pieces, floor_plane,
     assert np.allclose(color(passes), 1.0, atol=1e-3)
 
 
+@pytest.mark.warp
 def test_key_light_on_matt_floor_is_lambert(device, make_solid, make_pieces, floor_plane):
     solid = make_solid((1, 1, 1), spacing=1e-3, center=(0.0, 5.0, 0.0))
     light = Light(key_direction=(0.3, 1.0, -0.2), key_color=(2.0, 1.0, 0.5), key_angle=0.0)
@@ -177,3 +180,41 @@ def test_exposure_and_color_space_scale_the_picture(device, make_solid, make_pie
     aces = picture(NO_KEY, Film(resolution=(24, 16), samples=1))
     background = plain.min(axis=-1) == 1.0
     assert np.allclose(aces[background], 1.0, atol=1e-5)
+
+
+@pytest.mark.parametrize("lighting", ["harmonic", "path"])
+@pytest.mark.parametrize("broken", [
+    {"position": (np.nan, 1.0, 1.0)}, {"position": (1e38, 1e38, -1e38)},
+    {"target": (np.inf, 0.0, 0.0)}, {"focal_length": np.nan}, {"focal_length": 1e-38},
+    {"f_stop": 1e-38, "focus_distance": np.nan}])
+def test_no_camera_drives_a_kernel_out_of_its_arrays(device, make_solid, make_pieces, floor_plane,
+                                                     lighting, broken):
+    """None of these passes a check; a kernel has to live with them all the same."""
+    solid = make_solid((4, 4, 4), spacing=0.08)
+    look = MaterialLook(Finish(kind="ggx"), Finish(kind="glass"))
+    with np.errstate(all="ignore"):
+        passes = render_frame(
+            device, solid, make_pieces(solid, pieces=3, spread=0.05, turn=0.3),
+            dataclasses.replace(CAMERA, **broken), Light(), {"stone": look}, floor_plane(),
+            FloorLook(texture="image.png"), film(16, 8, 2, lighting=lighting), WHITE,
+            texture=np.ones((3, 5, 3), np.float32))
+    assert np.isfinite(color(passes)).all()
+
+
+@pytest.mark.parametrize("lighting", ["harmonic", "path"])
+@pytest.mark.parametrize("brightness", [1e12, 3e38])
+def test_a_blinding_sky_leaves_finite_pixels(device, make_solid, make_pieces, floor_plane,
+                                             lighting, brightness):
+    """A film takes no more from a sample than it can sum, and nothing that is no number."""
+    solid = make_solid((4, 4, 4), spacing=0.08)
+    look = MaterialLook(Finish(kind="ggx", roughness=0.05, specular=(1.0, 1.0, 1.0)),
+                        Finish(kind="glass"))
+    sky = BLACK.copy()
+    sky[2, 3] = sky[12, 20:24] = brightness
+    with np.errstate(over="ignore", invalid="ignore"):
+        passes = render_frame(
+            device, solid, make_pieces(solid, pieces=3, spread=0.05, turn=0.3), CAMERA,
+            Light(exposure=40.0), {"stone": look}, floor_plane(), FloorLook(),
+            Film(resolution=(16, 8), samples=16, lighting=lighting, noise_target=0.01), sky)
+    for name, channel in passes.items():
+        assert np.isfinite(channel).all(), name

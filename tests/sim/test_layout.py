@@ -46,6 +46,7 @@ def assert_layouts_agree(device: Device, bodies: list[Body], horizon: float) -> 
     assert one.energies()[1] == pytest.approx(other.energies()[1], rel=1e-5)
 
 
+@pytest.mark.warp
 @pytest.mark.parametrize("horizon", [1.0, 1.5, 3.0, 4.2])
 def test_layouts_agree_on_bonds_and_forces(device: Device, horizon: float) -> None:
     assert_layouts_agree(device, turned_pair(), horizon)
@@ -72,6 +73,7 @@ def test_interior_particle_has_the_bonds_of_the_lattice(device: Device, horizon:
     assert sim.initial_bonds[middle] == len(lattice(horizon)) == sim.initial_bonds.max()
 
 
+@pytest.mark.warp
 def test_adjacent_elements_are_joined_however_far_apart(device: Device) -> None:
     solid = build_solid([Body(name="a", material="glass", cells=(3, 1, 1), spacing=SPACING)])
     solid.edge = np.array([[0, 1], [0, 2], [1, 2]], np.int32)
@@ -165,9 +167,9 @@ def test_step_beyond_the_built_network_is_refused(device: Device) -> None:
     for timestep, refused in ((2.0**-14, True), (2.0**-40, False)):
         sim = Simulation(device, solid, {"glass": tough}, Solver(timestep=timestep),
                          Floor(enabled=False))
-        assert (timestep > 0.9 * sim.stable_step) == refused
+        assert (timestep > sim.stable_step) == refused
         if refused:
-            with pytest.raises(ValueError, match=r"stable up to .* use timestep = "):
+            with pytest.raises(ValueError, match=r"swing up from .* use timestep = "):
                 sim.refuse_step()
         else:
             sim.refuse_step()

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from vfx.device import Device, open_device
 from vfx.geometry.bodies import Body
 from vfx.geometry.build import build_solid as build_any
 from vfx.geometry.grid import build_solid
+from vfx.sim.extent import Held, find_held
 from vfx.sim.lattice import arrange
 from vfx.sim.ordering import LANES
 from vfx.sim.pace import seconds_per_bond
 from vfx.sim.plan import make_plan
+from vfx.sim.region import members
 from vfx.sim.settings import Floor, Material, Projectile, Region, Solver
 from vfx.sim.simulate import Simulation, Unstable
 
@@ -114,3 +117,20 @@ def test_the_pace_is_of_steps_that_were_done(device: Device, monkeypatch) -> Non
     pace = seconds_per_bond(device, body, Material(), Solver(timestep=2.0**-25))
     assert len(done) > 2
     assert 0.0 < pace < 1.0
+
+
+@pytest.mark.parametrize("shape", ["grid", "voronoi", "tet-shell"])
+def test_what_is_said_of_regions_of_meshes_is_so_of_their_elements(shape: str) -> None:
+    rng = np.random.default_rng(5)
+    body = Body(name="b", material="g", mesh="asset:vase", height=0.3, elements=1500, shape=shape,
+                center=(0.1, 0.0, -0.2), rotation=(30.0, -20.0, 50.0))
+    solid = build_any(open_device("cpu"), [body]).solid
+    regions = [Region(
+        shape=str(rng.choice(["box", "sphere"])), fixed=True, radius=float(10**rng.uniform(-3, -1)),
+        center=tuple(solid.position[rng.integers(len(solid.position))] + rng.normal(size=3) * 0.1),
+        rotation=tuple(rng.normal(size=3) * 90), size=tuple(10**rng.uniform(-3, -1, 3)))
+        for _ in range(200)]
+    held = list(find_held(regions, [body]))
+    for region, answer in zip(regions, held, strict=True):
+        assert answer is Held.PERHAPS or (answer is Held.SOME) == members(region, solid).any()
+    assert min(map(held.count, Held)) >= 10
