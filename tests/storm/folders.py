@@ -48,20 +48,20 @@ def play(case: Case, reference: Reference) -> None:
         if is_linked:
             (holder / "link").symlink_to(holder / folder)
             case.shot = holder / "link" / case.shot.name
+        case.work = holder / work if case.random.random() < 0.8 else case.work / "deep" / "er"
+        if case.random.random() < 0.6:
+            shutil.copytree(reference.work, case.work, dirs_exist_ok=True)
+            (case.work / f"render/plate.{LAST}.exr").unlink()
     except OSError:
         case.tally["no such name here"] += 1
         return
     if case.number % 8 == 0:
         _nowhere(case)
         return
-    case.work = holder / work if case.random.random() < 0.8 else case.root / "work" / "deep" / "er"
     relative = case.random.random() < 0.5
     case.tell(f"shot {str(case.shot)!r}, work {str(case.work)!r}")
     words = {"shot": os.path.relpath(case.shot, holder) if relative else str(case.shot),
              "work": os.path.relpath(case.work, holder) if relative else str(case.work)}
-    if case.random.random() < 0.6:
-        shutil.copytree(reference.work, case.work, dirs_exist_ok=True)
-        (case.work / f"render/plate.{LAST}.exr").unlink()
     commands = [_run, _run, _look, _look, _look, _write]
     case.random.choice(commands)(case, words, reference)
 

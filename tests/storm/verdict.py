@@ -102,7 +102,7 @@ def differences(work: Path, reference: Mapping[str, str]) -> Iterator[Fault]:
         if name not in found:
             yield Fault("differing", f"{name} is missing")
         elif name not in reference:
-            if "/.tmp-" in name:
+            if "/.tmp-" in name and not name.startswith("export/"):
                 yield Fault("differing", f"{name} was left behind")
         elif found[name] != reference[name]:
             yield Fault("differing", f"{name} has other bytes")
