@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -238,7 +239,7 @@ FILES = ["geometry/solid.npz", "sim/manifest.json", "sim/frame.1002.npz", "sim/c
 def test_a_folder_where_a_file_belongs_ends_in_a_sentence(shot_file: Path, vfx, name: str) -> None:
     for made_before in (False, True):
         if made_before:
-            (Path("work/plate") / name).rmdir()
+            shutil.rmtree("work/plate")
             assert vfx("run", shot_file).exit_code == 0
         path = Path("work/plate") / name
         path.unlink(missing_ok=True)
