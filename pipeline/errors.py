@@ -14,9 +14,6 @@ from __future__ import annotations
 
 import errno
 
-from vfx.device.memory import main_memory
-from vfx.pipeline.quantities import as_size
-
 _NO_MEMORY = ("failed to map segment", "cannot allocate memory", "cannot enable executable",
               "can't start new thread")
 
@@ -75,6 +72,10 @@ def shortage(error: BaseException) -> str | None:
         return "too many files are open; raise the limit (ulimit -n), or end other programs"
     if not lacks_memory(error):
         return None
+    # Errors are known before any of the libraries below them is loaded.
+    from vfx.device.memory import main_memory
+    from vfx.pipeline.quantities import as_size
+
     return (f"out of memory, {as_size(main_memory()[0])} is available; end other programs, raise "
             "the limit of this one (ulimit -v, or that of the job), or use a larger machine")
 

@@ -123,7 +123,7 @@ def test_lack_of_memory_ends_with_3_wherever_it_shows(
             context.setattr(module, name, fail)
             result = vfx(*words, shot_file)
         assert result.exit_code == 3, result.output
-        assert "out of memory, " in result.stderr and " is available: " in result.stderr
+        assert "out of memory, " in result.stderr and " is available; " in result.stderr
         assert "fault of the program" not in result.stderr
 
 
