@@ -38,7 +38,7 @@ def bond_bytes(simulation: Simulation) -> int:
     """Return the bytes that belong to bonds and that every step reads: masks and indices."""
     own = {id(array) for array in vars(simulation.particles).values()}
     n_clusters = simulation.layout.n_clusters
-    launches = simulation.bonds.forces(simulation.particles, simulation.solver.weak_factor)
+    launches = simulation.bonds.forces(simulation.particles)
     found = {}
     for launch in launches:
         for name, array, _ in arrays_of(launch):

@@ -15,10 +15,11 @@ DEVICE void load_rest(
     }
 }
 
-// The bonds of particle i of cluster a with the lanes of cluster b, and their rest vectors.
+// The bonds, `live` of them, of particle i of cluster a with the lanes of cluster b, and their
+// rest vectors.
 DEVICE Bond bond_of_row(
-    const float *rest, const int *displacement, int64 a, int i,
-    const lane_f *rest_b, const lane_i *moved_b, lane_f *xi)
+    const float *rest, const int *displacement, int64 a, int i, int live,
+    const lane_f *rest_b, const lane_i *moved_b, lane_f zero, lane_f *xi)
 {
     lane_f u[3];
     for (int k = 0; k < 3; ++k) {
@@ -27,7 +28,7 @@ DEVICE Bond bond_of_row(
         u[k] = lane_float(lane_splat(displacement[at]) - moved_b[k]);
     }
     const lane_f rest2 = rest_squared(xi);
-    return bond_now(xi, u, rest2, lane_sqrt(rest2));
+    return bond_now(xi, u, rest2, lane_sqrt(rest2), live, false, zero);
 }
 
 // Number of the pair of clusters whose first is a, or -1.
@@ -73,9 +74,11 @@ KERNEL void find_bonds(
 // stretch of each particle. Each pair is visited once and acts on both ends; sums go to the
 // slots of the tile, which nobody else writes.
 KERNEL void bond_forces(
-    int n_tiles, float least_threshold, float weak_factor, int smaller, float edge,
+    int n_tiles, float least_threshold, int is_weakened, float edge,
     const int *flag,
     const int64 *step,
+    const float *law,           // (n_bodies,) rows of BondLaw
+    const int *body,            // (n_clusters,)
     const int *tile_start,      // (n_tiles + 1,) first cluster of a tile
     const int *tile_slot,       // (n_tiles + 1,) first slot of a tile
     const int *own_slot,        // (n_clusters,) slot of a cluster in its own tile
@@ -96,12 +99,14 @@ KERNEL void bond_forces(
     OUT float *slot)            // (n_slots, 4, LANES) force and smallest stretch
 {
     if (flag[FLAG_HALT]) return;
-    const lane_f zero = lane_splat(0.0f), least = lane_splat(weak_factor * least_threshold);
+    const lane_f zero = lane_splat(0.0f);
     FOR_EACH_GROUP(tile, n_tiles, 1) {
         for (int64 s = tile_slot[tile]; s < tile_slot[tile + 1]; ++s)
             for (int k = 0; k < 4; ++k) lane_store(slot + LANES * (4 * s + k), zero);
 
         for (int a = tile_start[tile]; a < tile_start[tile + 1]; ++a) {
+            const BondLaw own_law = bond_law(law, body[a]);
+            const lane_f safe = safe_stretch(own_law, least_threshold, is_weakened != 0);
             lane_f sum[LANES][4];
             UNROLL for (int i = 0; i < LANES; ++i)
                 for (int k = 0; k < 4; ++k) sum[i][k] = zero;
@@ -121,37 +126,27 @@ KERNEL void bond_forces(
 
                 FOR_ROWS(i, live) {
                     lane_f xi[3];
-                    const Bond bond = bond_of_row(
-                        rest, displacement, a, i, rest_b, moved_b, xi);
-
-                    const lane_i on = lane_from_bits((int)(live >> (LANES * i)));
+                    const int row = (int)(live >> (LANES * i));
+                    Bond bond = bond_of_row(
+                        rest, displacement, a, i, row, rest_b, moved_b, zero, xi);
                     const int64 at = LANES * (int64)a + i;
-                    lane_f pull = lane_select(on, bond.pull, zero);
-                    lane_f stretch = pull * bond.length;
-
-                    // Break a bond stretched beyond the limit of its ends; hardly any bond is
-                    // beyond the least threshold of all.
-                    if (UNLIKELY(lane_bits(stretch > least))) {
-                        lane_f limit = bond_limit(
-                            smaller, lane_splat(threshold[at]),
-                            lane_load(threshold + LANES * (int64)b));
-                        const int soft = (int)(pair_weak[p] >> (LANES * i)) & ROW_BITS;
-                        limit = lane_select(lane_from_bits(soft), limit * weak_factor, limit);
-                        const int torn = lane_bits(stretch > limit);
+                    if (UNLIKELY(bond_may_break(bond, safe))) {
+                        const int torn = bond_break(
+                            own_law, lane_splat(threshold[at]),
+                            lane_load(threshold + LANES * (int64)b),
+                            (int)(pair_weak[p] >> (LANES * i)) & ROW_BITS, bond);
                         broken |= (uint64)torn << (LANES * i);
-                        pull = lane_select(lane_from_bits(torn), zero, pull);
-                        stretch = pull * bond.length;
                     }
 
-                    // Pull both ends: c V_i V_j stretch, along the bond (eq. 3).
-                    pull = pull * (weight_b * weight[at]);
+                    // Pull both ends together, along the bond.
+                    lane_f pull = bond_force(own_law, bond) * (weight_b * weight[at]);
                     if (edge > 0.0f) pull = pull * volume_share(xi, edge, per_scale[a]);
                     for (int k = 0; k < 3; ++k) {
                         sum[i][k] = lane_fnma(pull, bond.y[k], sum[i][k]);
                         back[k] = lane_fma(pull, bond.y[k], back[k]);
                     }
-                    sum[i][3] = lane_min(sum[i][3], stretch);
-                    back[3] = lane_min(back[3], stretch);
+                    sum[i][3] = lane_min(sum[i][3], bond.stretch);
+                    back[3] = lane_min(back[3], bond.stretch);
                 }
 
                 // Note broken bonds, and the step for those between adjacent elements.
@@ -217,9 +212,11 @@ KERNEL void contact_bonds(
 }
 
 // Sums over each particle's live bonds, for set-up and diagnostics: V_j |xi|, V_j / |xi|,
-// the number of bonds, and half their energy [J] (c stretch^2 |xi| V_i V_j / 2 a bond).
+// the number of bonds, and half their energy [J].
 KERNEL void bond_sums(
     int n_tiles, float unit, float edge,
+    const float *law,           // (n_bodies,) rows of BondLaw
+    const int *body,            // (n_clusters,)
     const int *tile_start,      // (n_tiles + 1,)
     const int *tile_slot,       // (n_tiles + 1,)
     const int *own_slot,        // (n_clusters,)
@@ -241,6 +238,7 @@ KERNEL void bond_sums(
         for (int64 s = tile_slot[tile]; s < tile_slot[tile + 1]; ++s)
             for (int k = 0; k < 4; ++k) lane_store(slot + LANES * (4 * s + k), zero);
         for (int a = tile_start[tile]; a < tile_start[tile + 1]; ++a) {
+            const BondLaw own_law = bond_law(law, body[a]);
             float *own = slot + LANES * 4 * (int64)own_slot[a];
             for (int p = pair_start[a]; p < pair_start[a + 1]; ++p) {
                 const int b = pair_second[p];
@@ -255,18 +253,18 @@ KERNEL void bond_sums(
                 const uint64 live = pair_live[p];
                 FOR_ROWS(i, live) {
                     lane_f xi[3];
+                    const int row = (int)(live >> (LANES * i));
                     const Bond bond = bond_of_row(
-                        rest, displacement, a, i, rest_b, moved_b, xi);
-                    const lane_i on = lane_from_bits((int)(live >> (LANES * i)));
+                        rest, displacement, a, i, row, rest_b, moved_b, zero, xi);
+                    const lane_i on = lane_from_bits(row);
                     const lane_f rest_length = lane_sqrt(rest_squared(xi)) * unit;
                     const lane_f share = lane_select(
                         on, edge > 0.0f ? volume_share(xi, edge, per_scale[a]) : one, zero);
                     const lane_f length = rest_length * share;
                     const lane_f inverse = share / rest_length;
-                    const lane_f stretch = lane_select(on, bond.pull * bond.length, zero);
                     const int64 at = LANES * (int64)a + i;
-                    const lane_f energy =
-                        0.25f * stretch * stretch * length * weight_b * weight[at];
+                    const lane_f energy = lane_select(on, bond_energy(own_law, bond), zero)
+                        * 0.5f * length * weight_b * weight[at];
                     const lane_f count = lane_select(on, one, zero);
                     const float mine[4] = {
                         lane_sum(length * volume_b), lane_sum(inverse * volume_b),

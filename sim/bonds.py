@@ -32,9 +32,7 @@ class Bonds(Protocol):
     def set_stiffness(self, particles: Particles, stiffness: Array) -> None:
         """Take the bond stiffness c [N/m^6] of each body."""
 
-    def forces(
-        self, particles: Particles, weak_factor: float, break_rule: str = "larger"
-    ) -> list[Launch]:
+    def forces(self, particles: Particles) -> list[Launch]:
         """Return the launches that break bonds and sum forces into the slots."""
 
     def sums(self, particles: Particles) -> list[Launch]:
@@ -106,14 +104,11 @@ class ClusterBonds:
         weight = solid.volume * np.sqrt(stiffness[solid.body]) * solid.grade
         self._weight[...] = self._device.from_host(self.layout.scatter(weight.astype(np.float32)))
 
-    def forces(
-        self, particles: Particles, weak_factor: float, break_rule: str = "larger"
-    ) -> list[Launch]:
+    def forces(self, particles: Particles) -> list[Launch]:
         """Return the launch that breaks bonds and sums forces into the slots."""
-        factor = weak_factor if self._weakened else 1.0
         return [self._module.bond_forces.prepare(
-            self.n_tiles, particles.least_threshold, factor,
-            int(break_rule == "smaller"), self._edge, particles.flag, particles.step,
+            self.n_tiles, particles.least_threshold, int(self._weakened), self._edge,
+            particles.flag, particles.step, particles.law, particles.body,
             self._tile_start, self._tile_slot, self._own_slot, self._pair_start,
             self._pair_second, self._pair_slot, self._weak, self._pair_edge,
             self._pair_edge_start, self._origin, self._rest, particles.displacement,
@@ -123,7 +118,8 @@ class ClusterBonds:
     def sums(self, particles: Particles) -> list[Launch]:
         """Return the launch that sums lengths, counts and energies into the slots."""
         return [self._module.bond_sums.prepare(
-            self.n_tiles, self.layout.unit, self._edge, self._tile_start, self._tile_slot,
+            self.n_tiles, self.layout.unit, self._edge, particles.law, particles.body,
+            self._tile_start, self._tile_slot,
             self._own_slot, self._pair_start, self._pair_second, self._pair_slot, self.live,
             self._origin, self._rest, particles.displacement, self._per_scale, self._weight,
             self._sum_volume, particles.slot)]

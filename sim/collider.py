@@ -35,8 +35,6 @@ class Colliders:
         words = [collider_words(collider) for collider in colliders]
         self.word: Any = device.from_host(np.array(words, np.float64).reshape(-1, 17))
         self.at: Any = device.xp.zeros((self.count, 6), np.float64)
-        lane = np.maximum(layout.particle[:, 0], 0)
-        self._cluster_body = device.from_host(solid.body[lane].astype(np.int32))
         half_edge = 0.5 * edge_length(solid)[:, None, None] * np.swapaxes(solid.orientation, 1, 2)
         self._half_edge = device.from_host(half_edge.reshape(-1, 9))
 
@@ -62,7 +60,7 @@ class Colliders:
         return [self._module.collide.prepare(
             layout.n_clusters, self.count, timestep, 1.0 / layout.unit, half_skin,
             layout.cluster_stride, layout.axis_stride, self.word, self.at,
-            self._cluster_body, self._half_edge, particles.inverse_mass, particles.acceleration,
+            particles.body, self._half_edge, particles.inverse_mass, particles.acceleration,
             particles.rest_position, noted, particles.flag, particles.travel, particles.velocity,
             particles.position, particles.displacement)]
 

@@ -7,17 +7,19 @@
 #define OFFSET_WORDS 7  // xi (3), |xi|^2, |xi| [unit], |xi| [m], share of the volume
 #define ROW_BITS ((1 << LANES) - 1)
 
-// The bonds of eight particles with those that are `shift` lanes further: the displacements of
-// the first in `moved`, and in `from` where they lie.
+// The bonds, `live` of them, of eight particles with those that are `shift` lanes further: the
+// displacements of the first in `moved`, and in `from` where they lie.
 DEVICE Bond bond_of_offset(
-    const float *word, const int *const *from, int64 shift, const lane_i *moved)
+    const float *word, const int *const *from, int64 shift, const lane_i *moved, int live,
+    lane_f zero)
 {
     lane_f xi[3], u[3];
     for (int k = 0; k < 3; ++k) {
         xi[k] = lane_splat(word[k]);
         u[k] = lane_float(lane_load(from[k] + shift) - moved[k]);
     }
-    return bond_now(xi, u, lane_splat(word[3]), lane_splat(word[4]));
+    return bond_now(
+        xi, u, lane_splat(word[3]), lane_splat(word[4]), live, live == ROW_BITS, zero);
 }
 
 // Set the live bits of the bonds that exist: both ends are cells of the box.
@@ -70,9 +72,11 @@ DEVICE void clear_ahead(
 KERNEL void lattice_forces(
     int n_tiles, int first_cluster, int tile_layers, int n_layers, int rows_b, int blocks,
     int n_offsets, int reach, int segment, int64 axis_stride, int64 plane_start,
-    int64 plane_stride, float least_threshold, float weak_factor, int smaller, int partial,
+    int64 plane_stride, float least_threshold, int partial,
     const int *flag,
     const int64 *step,
+    const float *law,           // (n_bodies,) rows of BondLaw
+    const int *body,            // (n_clusters,)
     const int *shift,           // (n_offsets,) lanes from a particle to its neighbour
     const float *word,          // (n_offsets, OFFSET_WORDS)
     const int *edge_offset,     // (n_offsets,) 0, 1, 2 for the three edges ahead, else -1
@@ -88,6 +92,7 @@ KERNEL void lattice_forces(
     if (flag[FLAG_HALT]) return;
     const lane_f zero = lane_splat(0.0f);
     FOR_EACH_GROUP(tile, n_tiles, 1) {
+        const BondLaw own_law = bond_law(law, body[first_cluster]);
         float *plane = slot + plane_start + 4 * plane_stride * tile;
         const int first_layer = (int)tile * tile_layers;
         const int layers = minimum(tile_layers, n_layers - first_layer);
@@ -108,8 +113,7 @@ KERNEL void lattice_forces(
                 float *own = plane + LANES + LANES * local;
                 uint8 *mine = live + n_offsets * c;
                 const bool softened = weakened[c] != 0;
-                const lane_f least =
-                    lane_splat(softened ? weak_factor * least_threshold : least_threshold);
+                const lane_f safe = safe_stretch(own_law, least_threshold, softened);
                 const int *from[3];
                 lane_i moved[3];
                 for (int k = 0; k < 3; ++k) {
@@ -122,31 +126,22 @@ KERNEL void lattice_forces(
                     const int row = mine[o];
                     if (!row) continue;
                     const float *constant = word + OFFSET_WORDS * o;
-                    const Bond bond = bond_of_offset(constant, from, shift[o], moved);
-                    lane_f pull = bond.pull;
-                    if (row != ROW_BITS) pull = lane_select(lane_from_bits(row), pull, zero);
-                    lane_f stretch = pull * bond.length;
-
-                    // Break a bond stretched beyond the limit of its ends; hardly any bond is
-                    // beyond the least threshold of all.
-                    if (UNLIKELY(lane_bits(stretch > least))) {
-                        const float *own_limit = threshold + at;
-                        lane_f limit = bond_limit(
-                            smaller, lane_load(own_limit), lane_load(own_limit + shift[o]));
-                        const int soft = softened ? weak[n_offsets * c + o] : 0;
-                        limit = lane_select(lane_from_bits(soft), limit * weak_factor, limit);
-                        const int torn = lane_bits(stretch > limit);
+                    Bond bond = bond_of_offset(constant, from, shift[o], moved, row, zero);
+                    if (UNLIKELY(bond_may_break(bond, safe))) {
+                        const float *limit = threshold + at;
+                        const int torn = bond_break(
+                            own_law, lane_load(limit), lane_load(limit + shift[o]),
+                            softened ? weak[n_offsets * c + o] : 0, bond);
                         if (torn) {
                             mine[o] = (uint8)(row & ~torn);
-                            pull = lane_select(lane_from_bits(torn), zero, pull);
-                            stretch = pull * bond.length;
                             for (int l = 0; l < LANES && edge_offset[o] >= 0; ++l)
                                 if (torn >> l & 1)
                                     edge_step[edge[3 * (at + l) + edge_offset[o]]] = step[0] + 1;
                         }
                     }
 
-                    // Pull both ends together: c V^2 stretch, along the bond (eq. 3).
+                    // Pull both ends together, along the bond.
+                    lane_f pull = bond_force(own_law, bond);
                     if (partial) pull = pull * constant[6];
                     float *other = own + shift[o];
                     for (int k = 0; k < 3; ++k) {
@@ -154,9 +149,9 @@ KERNEL void lattice_forces(
                         lane_store(other + k * plane_stride, lane_fnma(
                             pull, bond.y[k], lane_load(other + k * plane_stride)));
                     }
-                    lowest = lane_min(lowest, stretch);
+                    lowest = lane_min(lowest, bond.stretch);
                     lane_store(other + 3 * plane_stride,
-                               lane_min(lane_load(other + 3 * plane_stride), stretch));
+                               lane_min(lane_load(other + 3 * plane_stride), bond.stretch));
                     lane_fence();
                 }
                 for (int k = 0; k < 3; ++k)
@@ -174,6 +169,8 @@ KERNEL void lattice_sums(
     int n_tiles, int first_cluster, int tile_layers, int n_layers, int rows_b, int blocks,
     int n_offsets, int64 axis_stride, int64 plane_start, int64 plane_stride,
     float volume, float stiffness,
+    const float *law,           // (n_bodies,) rows of BondLaw
+    const int *body,            // (n_clusters,)
     const int *shift,           // (n_offsets,)
     const float *word,          // (n_offsets, OFFSET_WORDS)
     const uint8 *live,          // (n_clusters, n_offsets)
@@ -186,6 +183,7 @@ KERNEL void lattice_sums(
         for (int64 p = 0; p < 4 * plane_stride; p += LANES) lane_store(plane + p, zero);
         lane_fence();
         const int first_layer = (int)tile * tile_layers;
+        const BondLaw own_law = bond_law(law, body[first_cluster]);
         const int n_rows = rows_b * minimum(tile_layers, n_layers - first_layer);
         for (int64 local = 0; local < (int64)n_rows * blocks; ++local) {
             const int64 c = first_cluster + (int64)first_layer * rows_b * blocks + local;
@@ -200,15 +198,15 @@ KERNEL void lattice_sums(
                 const int row = live[n_offsets * c + o];
                 if (!row) continue;
                 const float *constant = word + OFFSET_WORDS * o;
-                const Bond bond = bond_of_offset(constant, from, shift[o], moved);
+                const Bond bond = bond_of_offset(constant, from, shift[o], moved, row, zero);
                 const lane_i on = lane_from_bits(row);
-                const lane_f stretch = lane_select(on, bond.pull * bond.length, zero);
                 const float length = constant[5], share = constant[6];
                 const lane_f term[4] = {
                     lane_select(on, lane_splat(share * volume * length), zero),
                     lane_select(on, lane_splat(share * volume / length), zero),
                     lane_select(on, lane_splat(1.0f), zero),
-                    stretch * stretch * (0.25f * share * stiffness * length)};
+                    lane_select(on, bond_energy(own_law, bond), zero)
+                        * (0.5f * share * stiffness * length)};
                 for (int k = 0; k < 4; ++k) {
                     float *here = own + k * plane_stride, *there = here + shift[o];
                     lane_store(here, lane_load(here) + term[k]);

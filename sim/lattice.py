@@ -147,15 +147,13 @@ class LatticeBonds:
         for box, unit in zip(self.boxes, self._stiffness, strict=True):
             particles.slot_unit[box.first_cluster:box.first_cluster + box.n_clusters] = unit
 
-    def forces(
-        self, particles: Particles, weak_factor: float, break_rule: str = "larger"
-    ) -> list[Launch]:
+    def forces(self, particles: Particles) -> list[Launch]:
         """Return a launch a body that breaks bonds and sums forces into the slots."""
         return [self._module.lattice_forces.prepare(
             *box.tiling, self._n_offsets, self._reach, box.segment(self._reach),
             self.layout.axis_stride, box.plane_start, box.plane_stride,
-            particles.least_threshold, weak_factor, int(break_rule == "smaller"), self._partial,
-            particles.flag, particles.step,
+            particles.least_threshold, self._partial,
+            particles.flag, particles.step, particles.law, particles.body,
             self._shift[body], self._word[body], self._edge_offset, self._edge, self._weak,
             self._weakened, particles.displacement, particles.threshold, self.live,
             particles.edge_step, particles.slot) for body, box in enumerate(self.boxes)]
@@ -165,7 +163,7 @@ class LatticeBonds:
         return [self._module.lattice_sums.prepare(
             *box.tiling, self._n_offsets, self.layout.axis_stride, box.plane_start,
             box.plane_stride, float(self._solid.length_scale[body] ** 3),
-            float(self._stiffness[body]),
+            float(self._stiffness[body]), particles.law, particles.body,
             self._shift[body], self._word[body], self.live, particles.displacement,
             particles.slot) for body, box in enumerate(self.boxes)]
 

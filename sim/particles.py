@@ -28,7 +28,8 @@ class Particles:
     inverse_mass: Any       # (C, 8) float32, 0 for padding
     inverse_density: Any    # (C, 8) float32, 0 for padding
     base_threshold: Any     # (C, 8) float32: tau
-    strengthening: Any      # (C,) float32: alpha
+    body: Any               # (C,) int32: body of a cluster
+    law: Any                # (bodies, words) float32: rows of BondLaw, see laws.cuh
     support: Any            # (C, 8) float32: reach of an element downward
     largest_support: Any    # (C,) float32: the largest of a cluster
     position: Any           # (C, 3, 8) float64
@@ -47,9 +48,12 @@ class Particles:
 
 def make_particles(
     device: Device, layout: Layout, *, position: Array, volume: Array, density: Array,
-    threshold: Array, strengthening: Array, support: Array, n_edges: int,
+    threshold: Array, support: Array, body: Array, law: Any, n_edges: int,
 ) -> Particles:
-    """Bring (n,) host values into the order of a layout; at rest, without stiffness yet."""
+    """Bring (n,) host values into the order of a layout; at rest, without stiffness yet.
+
+    ``law`` are the bond laws of the bodies, on the device.
+    """
     xp = device.xp
 
     def put(value: Array, fill: float = 0.0) -> Any:
@@ -62,7 +66,7 @@ def make_particles(
         rest_position=device.from_host(rest), inverse_mass=put(1.0 / (density * volume)),
         inverse_density=put(1.0 / density),
         base_threshold=put(threshold, fill=1.0),
-        strengthening=device.from_host(strengthening[lane].astype(np.float32)),
+        body=device.from_host(body[lane].astype(np.int32)), law=law,
         support=put(support),
         largest_support=device.from_host(layout.scatter(support.astype(np.float32)).max(1)),
         position=device.from_host(rest), velocity=xp.zeros(vectors, np.float64),

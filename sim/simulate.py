@@ -33,6 +33,7 @@ from vfx.sim.crack import rectangles
 from vfx.sim.flight import take_off
 from vfx.sim.initial import element_support, initial_velocity, strain_limits
 from vfx.sim.lattice import LatticeBonds, is_lattice
+from vfx.sim.laws import bond_laws
 from vfx.sim.material import SAFETY, bond_stiffness, stable_step
 from vfx.sim.ordering import LANES
 from vfx.sim.particles import (
@@ -102,13 +103,13 @@ class Simulation:
             device, solid, solver.horizon, solver.edge_volume)
         self.layout = self.bonds.layout
         density = np.array([m.density for m in self._material])[solid.body]
-        alpha = np.array([m.compression_strengthening for m in self._material])[solid.body]
         self._mass = density * solid.volume
         self.particles = make_particles(
             device, self.layout, position=solid.position, volume=solid.volume, density=density,
             threshold=strain_limits(
                 solid, self._material, solver, regions, weakening, images or {}),
-            strengthening=alpha, support=element_support(solid), n_edges=len(solid.edge))
+            support=element_support(solid), body=solid.body,
+            law=bond_laws(device, self._material, solver), n_edges=len(solid.edge))
         self.balls = Projectiles(device, projectiles, float(solid.volume.max(initial=0.0)))
         self._colliders = Colliders(device, colliders, solid, self.layout)
         self._held = HeldParticles(device, regions, solid, self.layout)
@@ -183,14 +184,14 @@ class Simulation:
             n_clusters, solver.timestep, decay, *bounds, particles.acceleration,
             *resting, particles.flag, particles.travel, particles.velocity, particles.position,
             particles.displacement)
-        forces = self.bonds.forces(particles, solver.weak_factor, solver.break_rule)
+        forces = self.bonds.forces(particles)
         if touching:
             forces += contact.forces(particles, self.bonds.live)
         balls, held = self.balls, self._held
         acting = (
             self._source_start, self._source, particles.slot, particles.slot_unit,
             particles.inverse_mass, particles.inverse_density, particles.base_threshold,
-            particles.strengthening, balls.word, balls.position, balls.velocity)
+            particles.law, particles.body, balls.word, balls.position, balls.velocity)
         kick, first_kick = ([step.kick.prepare(
             n_clusters, balls.count, half, kept, *solver.gravity, contact.quantum,
             particles.flag, *acting, particles.position, contact.touched, contact.force,

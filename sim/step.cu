@@ -123,8 +123,8 @@ DEVICE void accelerate_cluster(
     int64 c, int n_projectiles, double gravity_x, double gravity_y, double gravity_z,
     double quantum, const int *source_start, const int64 *source, const float *slot,
     const float *slot_unit, const float *inverse_mass, const float *inverse_density,
-    const float *base_threshold, const float *strengthening, const double *ball, const double *ball_position,
-    const double *ball_velocity, const double *position, int *touched, int64 *contact,
+    const float *base_threshold, const float *law, const int *body, const double *ball,
+    const double *ball_position, const double *ball_velocity, const double *position, int *touched, int64 *contact,
     int64 *ball_force, float *acceleration, float *threshold, lane_f *a)
 {
     lane_f force[3], lowest = lane_splat(0.0f);
@@ -135,8 +135,8 @@ DEVICE void accelerate_cluster(
         for (int k = 0; k < 3; ++k) force[k] = force[k] + lane_load(from + stride * k);
         lowest = lane_min(lowest, lane_load(from + stride * 3));
     }
-    lane_store(threshold + LANES * c,
-               lane_load(base_threshold + LANES * c) - lowest * strengthening[c]);
+    lane_store(threshold + LANES * c, strengthened(
+        bond_law(law, body[c]), lane_load(base_threshold + LANES * c), lowest));
 
     const lane_f inverse = lane_load(inverse_mass + LANES * c);
     const lane_i real = inverse > lane_splat(0.0f);
@@ -167,7 +167,7 @@ DEVICE void accelerate_cluster(
                 lane_load(position + LANES * (3 * c + k)) - ball_position[3 * q + k];
             distance2 = distance2 + away * away;
         }
-        const double reach = 1.5 * word[BALL_RADIUS];
+        const double reach = projectile_reach(word[BALL_RADIUS]);
         if (lane_all_at_most(distance2 * -1.0, -reach * reach)) continue;
         const Vec3d center = load_vec3d(ball_position, q);
         // A ball with a mass pushes straight away: what it takes back is then a central
@@ -205,7 +205,8 @@ KERNEL void kick(
     const float *inverse_mass,  // (n_clusters, LANES) [1/kg], 0 for padding
     const float *inverse_density, // (n_clusters, LANES) [m^3/kg], 0 for padding
     const float *base_threshold,// (n_clusters, LANES) tau
-    const float *strengthening, // (n_clusters,) alpha
+    const float *law,           // (n_bodies,) rows of BondLaw
+    const int *body,            // (n_clusters,)
     const double *ball,         // (n_projectiles, BALL_WORDS)
     const double *ball_position,// (n_projectiles, 3) [m]
     const double *ball_velocity,// (n_projectiles, 3) [m/s]
@@ -222,7 +223,7 @@ KERNEL void kick(
         lane_f a[3];
         accelerate_cluster(
             c, n_projectiles, gravity_x, gravity_y, gravity_z, quantum, source_start, source, slot,
-            slot_unit, inverse_mass, inverse_density, base_threshold, strengthening, ball,
+            slot_unit, inverse_mass, inverse_density, base_threshold, law, body, ball,
             ball_position, ball_velocity, position, touched, contact, ball_force, acceleration,
             threshold, a);
         for (int k = 0; k < 3; ++k) {
@@ -248,7 +249,8 @@ KERNEL void kick_and_drift(
     const float *inverse_mass,
     const float *inverse_density,
     const float *base_threshold,
-    const float *strengthening,
+    const float *law,
+    const int *body,
     const double *ball,
     const double *ball_position,
     const double *ball_velocity,
@@ -272,7 +274,7 @@ KERNEL void kick_and_drift(
         lane_f a[3];
         accelerate_cluster(
             c, n_projectiles, gravity_x, gravity_y, gravity_z, quantum, source_start, source, slot,
-            slot_unit, inverse_mass, inverse_density, base_threshold, strengthening, ball,
+            slot_unit, inverse_mass, inverse_density, base_threshold, law, body, ball,
             ball_position, ball_velocity, position, touched, contact, ball_force, acceleration,
             threshold, a);
         lane_d speed[3];
