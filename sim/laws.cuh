@@ -196,15 +196,18 @@ DEVICE Vec3d bounce(Vec3d velocity, Vec3d normal, double restitution, double fri
     return leave_surface(velocity, normal, -restitution * dot(velocity, normal), friction);
 }
 
-// Whether the line from a to b crosses a rectangle: its origin, its normal, and two vectors
-// whose products with a place on it run from 0 to 1 along its sides.
-DEVICE bool crosses_rectangle(const double *rectangle, Vec3d a, Vec3d b)
+// A rectangle: `across_u` and `across_v` are vectors whose products with a place on it, seen from
+// its origin, run from 0 to 1 along its sides. All double.
+struct Rectangle { Vec3d origin, normal, across_u, across_v; };
+
+// Whether the line from a to b crosses a rectangle.
+DEVICE bool crosses_rectangle(const Rectangle &rectangle, Vec3d a, Vec3d b)
 {
-    const Vec3d origin = load_vec3d(rectangle, 0), normal = load_vec3d(rectangle, 1);
-    const double above_a = dot(a - origin, normal), above_b = dot(b - origin, normal);
+    const double above_a = dot(a - rectangle.origin, rectangle.normal);
+    const double above_b = dot(b - rectangle.origin, rectangle.normal);
     if ((above_a > 0.0) == (above_b > 0.0)) return false;
-    const Vec3d at = a + (b - a) * (above_a / (above_a - above_b)) - origin;
-    const double u = dot(at, load_vec3d(rectangle, 2)), v = dot(at, load_vec3d(rectangle, 3));
+    const Vec3d at = a + (b - a) * (above_a / (above_a - above_b)) - rectangle.origin;
+    const double u = dot(at, rectangle.across_u), v = dot(at, rectangle.across_v);
     return u >= 0.0 && u <= 1.0 && v >= 0.0 && v <= 1.0;
 }
 
