@@ -18,10 +18,22 @@ _NO_MEMORY = ("failed to map segment", "cannot allocate memory", "cannot enable 
               "can't start new thread")
 
 
+def printable(text: str) -> str:
+    """Return a text with escapes for what would move the cursor or ring a bell; lines stay.
+
+    Words of a file from a stranger go into messages.
+    """
+    return "".join(letter if letter.isprintable() or letter == "\n" else ascii(letter)[1:-1]
+                   for letter in text)
+
+
 class PipelineError(Exception):
     """An end that was foreseen; its text is meant for a person."""
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class ShotError(PipelineError):
