@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from PIL import Image
 
+from vfx.geometry.grid import build_solid
 from vfx.pipeline.cli import main
 from vfx.pipeline.preview import display_pixels
-from vfx.pipeline.views import GROUND, Legend, _with_legend
+from vfx.pipeline.shot import load_shot
+from vfx.pipeline.views import EXPLOSION, GROUND, Legend, _at_rest, _cut, _exploded, _with_legend
 from vfx.raytrace.exr import read_exr
 
 SHOT = """\
@@ -89,6 +93,24 @@ def test_views_show_whole_bodies_single_elements_and_a_cut(shot):
     assert pieces["exploded"] > 30
     assert inside["surface"] == 0.0
     assert inside["exploded"] > 0.05 and inside["cut"] > 0.05
+
+
+def test_elements_fly_straight_away_and_the_half_before_the_camera_is_cut(shot):
+    settings = load_shot(shot)
+    solid = build_solid(settings.bodies)
+    whole = _at_rest(SimpleNamespace(shot=settings), solid)
+    flown = solid.position + _exploded(solid, whole).translation
+    for body in (0, 1):
+        inside = solid.body == body
+        middle = solid.position[inside].mean(axis=0)
+        assert np.allclose(flown[inside] - middle,
+                           (1.0 + EXPLOSION) * (solid.position[inside] - middle))
+    camera = dataclasses.replace(settings.camera, position=(0.3, 0.2, 1.0), target=(0, 0.05, 0))
+    cut = _cut(solid, whole, camera)
+    is_gone = cut.fragment == cut.id.max()
+    assert np.array_equal(is_gone, solid.position[:, 2] > 0.0)
+    assert np.array_equal(cut.fragment[~is_gone], whole.fragment[~is_gone])
+    assert np.array_equal(cut.rotation, [*whole.rotation, np.zeros((3, 3))]), "gone is a point"
 
 
 def test_colors_tell_volumes_apart(shot):
