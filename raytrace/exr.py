@@ -8,6 +8,7 @@ is the caller's business.
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import sys
@@ -66,6 +67,8 @@ def exr_extent(path: Path) -> tuple[int, int, int]:
                 sizes.append((*(int(size) for size in high - low + 1),
                               len(part.header["channels"])))
                 is_deep |= part.header.get("type") in (OpenEXR.deepscanline, OpenEXR.deeptile)
+    except (MemoryError, OSError):
+        raise
     except Exception as error:  # as in read_exr
         raise _unreadable(path, error) from None
     if is_deep:
@@ -88,7 +91,7 @@ def read_exr(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
             # The arrays are their own: they outlive the file.
             channels = {name: channel.pixels for name, channel in file.channels().items()}
             header = dict(file.header())
-    except MemoryError:
+    except (MemoryError, OSError):         # of the system, which has opened it a moment before
         raise
     except Exception as error:  # the library raises many kinds, RuntimeError above all
         raise _unreadable(path, error) from None
@@ -118,8 +121,10 @@ def _silent() -> Iterator[None]:
         sys.stderr.flush()
         try:
             kept = os.dup(2)
-        except OSError:            # there is none to turn away
-            yield
+        except OSError as error:
+            if error.errno != errno.EBADF:
+                raise
+            yield                  # there is none to turn away
             return
         try:
             nowhere = os.open(os.devnull, os.O_WRONLY)
