@@ -222,11 +222,8 @@ class Work:
             where = f"{self.shot.path}: light.environment: found {name!r}"
             candidate = self.shot.folder / name
             try:
-                if not is_plain_word(name) and (
-                        "\0" in name or (candidate.exists() and not candidate.is_file())):
-                    kind = "no regular file"
-                    if "\0" not in name and candidate.is_dir():
-                        kind = "a folder"
+                if not is_plain_word(name) and candidate.exists() and not candidate.is_file():
+                    kind = "a folder" if candidate.is_dir() else "no regular file"
                     raise ShotError(f"{where}, which is {kind}; give the name of a built-in "
                                     "environment or an EXR or HDR file")
                 self._environment = load_environment(name, self.shot.folder)
