@@ -1,4 +1,4 @@
-"""Choose a device by name: ``auto``, ``cpu``, ``guard`` or ``cuda:N``."""
+"""Choose a device by name: ``auto``, ``cpu``, ``guard`` or ``cuda:N``, and ``warp`` for tests."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from vfx.device.cpu import CpuDevice
 from vfx.device.cuda import CudaDevice
 from vfx.device.guard import GuardDevice
 from vfx.device.launch import Device, DeviceError
+from vfx.device.warp import WarpDevice
 
 
 def open_device(name: str = "auto") -> Device:
@@ -16,6 +17,8 @@ def open_device(name: str = "auto") -> Device:
         return CpuDevice()
     if name == "guard":
         return GuardDevice()
+    if name == "warp":
+        return WarpDevice()
     if name == "auto":
         try:
             return CudaDevice(0)

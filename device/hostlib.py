@@ -1,8 +1,9 @@
-"""Write the C++ files of the host library: flat kernels plus what launches them.
+"""Write the C++ files of the host libraries: flat kernels plus what launches them.
 
-Run by CMake at build time: ``python device/hostlib.py OUTPUT_FOLDER``. Every kernel gets a
-packed entry that takes an array of pointers to its arguments, so that one native loop can
-run any sequence of prepared launches without Python in between.
+Run by CMake at build time: ``python device/hostlib.py FOLDER host`` (or ``warp``, for the
+library that runs the CUDA half of the text). Every kernel gets a packed entry that takes an
+array of pointers to its arguments, so that one native loop can run any sequence of prepared
+launches without Python in between.
 """
 
 from __future__ import annotations
@@ -39,24 +40,45 @@ extern "C" int vfx_max_threads() { return omp_get_max_threads(); }
 
 def packed_entry(signature: source.Signature) -> str:
     """Return the C++ text of a kernel's packed entry."""
+    return (f'extern "C" void vfx_packed_{signature.name}(void **argument)\n'
+            f"{{\n    {call(signature)}\n}}\n")
+
+
+def warp_entry(signature: source.Signature) -> str:
+    """Return the same for a library that runs the kernel in warps."""
+    name, count = signature.name, signature.parameters[0].ctype
+    return (f"static void body_{name}(void **argument)\n{{\n    {call(signature)}\n}}\n"
+            f'extern "C" void vfx_packed_{name}(void **argument)\n'
+            f'{{\n    warp::launch("{name}", *({count} *)argument[0], {signature.lanes}, '
+            f"body_{name}, argument);\n}}\n")
+
+
+def call(signature: source.Signature) -> str:
+    """Return the call of a kernel with what `argument` points to."""
     arguments = ", ".join(
         f"*({p.ctype}{'*' if p.role != 'value' else ''} *)argument[{i}]"
         for i, p in enumerate(signature.parameters))
-    return (f'extern "C" void vfx_packed_{signature.name}(void **argument)\n'
-            f"{{\n    {signature.name}({arguments});\n}}\n")
+    return f"{signature.name}({arguments});"
 
 
-def generate(folder: Path) -> list[Path]:
-    """Write one C++ file a kernel file, and the runner; unchanged files are left alone."""
+def library_text(name: str, flat: str, processor: str) -> str:
+    """Return the C++ text of a kernel file: its flat text, the entries, and its hash."""
+    # Behind this header the CUDA half of the text takes the host for a GPU.
+    head = '#include "warp.h"\n' if processor == "warp" else ""
+    stem, kernels = source.file_symbol(name), source.signatures(flat).values()
+    entries = "".join(map(warp_entry if processor == "warp" else packed_entry, kernels))
+    stamp = f'extern "C" const char *vfx_hash_{stem}() {{ return "{source.text_hash(flat)}"; }}\n'
+    return (f'{head}{flat}\n#line 1 "{stem}.cpp"\n'
+            f"{source.layout_checks(kernels)}{entries}{stamp}")
+
+
+def generate(folder: Path, processor: str = "host") -> list[Path]:
+    """Write a C++ file for each kernel file; unchanged files are left alone."""
     folder.mkdir(parents=True, exist_ok=True)
-    texts = {"runner.cpp": RUNNER}
+    texts = {"runner.cpp": RUNNER} if processor == "host" else {}
     for name in source.kernel_files():
-        flat = source.flatten(name)
-        stem = name.removesuffix(".cu").replace("/", "_")
-        entries = "".join(packed_entry(s) for s in source.signatures(flat).values())
-        stamp = (f'extern "C" const char *vfx_hash_{stem}() '
-                 f'{{ return "{source.text_hash(flat)}"; }}\n')
-        texts[f"{stem}.cpp"] = f'{flat}\n#line 1 "{stem}.cpp"\n{entries}{stamp}'
+        texts[f"{source.file_symbol(name)}.cpp"] = library_text(
+            name, source.flatten(name), processor)
     for stale in set(folder.glob("*.cpp")) - {folder / name for name in texts}:
         stale.unlink()
     for name, text in texts.items():
@@ -67,4 +89,5 @@ def generate(folder: Path) -> list[Path]:
 
 
 if __name__ == "__main__":
-    print(";".join(path.as_posix() for path in generate(Path(sys.argv[1]))), end="")
+    print(";".join(path.as_posix() for path in generate(Path(sys.argv[1]), sys.argv[2])),
+          end="")

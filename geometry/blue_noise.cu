@@ -29,20 +29,20 @@ DEVICE double size_at(SizeField f, Vec3d p)
     return near_x * (1 - a) + far_x * a;
 }
 
-DEVICE SizeField make_size_field(const double *packed)
-{
-    const SizeField f = {(int)packed[0], (int)packed[1], (int)packed[2], packed[3], packed[4],
-                         packed[5], packed[6], packed[7], packed[8], packed + 9};
-    return f;
-}
+// A box of equal cells that throw darts.
+struct Lattice {
+    int nx, ny, nz;
+    Vec3d lower;                  // corner
+    double scale;                 // cells a unit of length
+};
 
 // Cells of a lattice that triangles pass through: listed in key (cell * n + triangle) if it is
 // given. Along the axis that a triangle faces most, it is at most a few cells thick.
 DEVICE int64 triangle_cells(
-    const double *corners, int64 n, int64 t, int nx, int ny, int nz, const double *frame,
-    int64 *key)
+    const double *corners, int64 n, int64 t, const Lattice &lattice, int64 *key)
 {
-    const int cells[3] = {nx, ny, nz};
+    const int cells[3] = {lattice.nx, lattice.ny, lattice.nz};
+    const double lower[3] = {lattice.lower.x, lattice.lower.y, lattice.lower.z};
     const double *corner = corners + 9 * t;
     const Vec3d a = load_vec3d(corner, 0);
     const Vec3d b = load_vec3d(corner, 1) - a, c = load_vec3d(corner, 2) - a;
@@ -51,7 +51,7 @@ DEVICE int64 triangle_cells(
     for (int k = 1; k < 3; ++k)
         if (fabs(normal[k]) > fabs(normal[axis])) axis = k;
     const int iu = (axis + 1) % 3, iv = (axis + 2) % 3;
-    const double scale = frame[6], slack = 1e-6 / scale;
+    const double scale = lattice.scale, slack = 1e-6 / scale;
     const double steep = normal[axis] == 0.0 ? 0.0 : 1.0 / normal[axis];
     const double slope_u = -normal[iu] * steep, slope_v = -normal[iv] * steep;
     const double half = 0.5 * (fabs(slope_u) + fabs(slope_v)) / scale + slack;
@@ -63,19 +63,19 @@ DEVICE int64 triangle_cells(
     }
     int row, last_row;
     int64 total = 0;
-    row_range(v, frame[3 + iv], scale, cells[iv], &row, &last_row);
+    row_range(v, lower[iv], scale, cells[iv], &row, &last_row);
     for (; row <= last_row; ++row) {
         int first, last;
-        const double below = frame[3 + iv] + row / scale;
-        row_span(u, v, below - slack, below + 1.0 / scale + slack, frame[3 + iu], scale,
+        const double below = lower[iv] + row / scale;
+        row_span(u, v, below - slack, below + 1.0 / scale + slack, lower[iu], scale,
                  cells[iu], &first, &last);
         for (int column = first; column <= last; ++column) {
             const double height = corner[axis]
-                + slope_u * (frame[3 + iu] + (column + 0.5) / scale - u[0])
+                + slope_u * (lower[iu] + (column + 0.5) / scale - u[0])
                 + slope_v * (below + 0.5 / scale - v[0]);
             const double from = steep == 0.0 ? low : maximum(low, height - half);
             const double to = steep == 0.0 ? high : minimum(high, height + half);
-            const double base = frame[3 + axis];
+            const double base = lower[axis];
             const int top = column_of(maximum(to, from) + slack, base, scale, cells[axis]);
             int w = column_of(minimum(to, from) - slack, base, scale, cells[axis]);
             for (; w <= top; ++w) {
@@ -84,7 +84,8 @@ DEVICE int64 triangle_cells(
                 place[iu] = column;
                 place[iv] = row;
                 if (key)
-                    key[total] = (((int64)place[1] * nx + place[0]) * nz + place[2]) * n + t;
+                    key[total] = (((int64)place[1] * lattice.nx + place[0]) * lattice.nz
+                                  + place[2]) * n + t;
                 ++total;
             }
         }
@@ -93,43 +94,42 @@ DEVICE int64 triangle_cells(
 }
 
 KERNEL void count_triangle_cells(
-    int n, int nx, int ny, int nz,
-    const double *frame,          // (7,): cells, lower corner, cells a unit of length
+    int n, Lattice lattice,
     const double *corner,         // (n, 3, 3)
     OUT int64 *count)             // (n,)
 {
     FOR_EACH(t, n) {
-        count[t] = triangle_cells(corner, n, t, nx, ny, nz, frame, 0);
+        count[t] = triangle_cells(corner, n, t, lattice, 0);
     }
 }
 
 KERNEL void list_triangle_cells(
-    int n, int nx, int ny, int nz, const double *frame,
+    int n, Lattice lattice,
     const double *corner,
     const int64 *start,           // (n,)
     OUT int64 *key)
 {
     FOR_EACH(t, n) {
-        triangle_cells(corner, n, t, nx, ny, nz, frame, key + start[t]);
+        triangle_cells(corner, n, t, lattice, key + start[t]);
     }
 }
 
 // Winding numbers, modulo 256, at the centres of all cells, a column along z at a time.
 KERNEL void lattice_winding(
-    int n, int nx, int nz,
-    const double *frame,          // (7,)
-    int cells_u, int cells_v, double lower_u, double lower_v, double scale,
+    int n, Lattice lattice, ColumnGrid grid,
     const double *corner,
     const int64 *start, const int *column_triangle,     // columns along z, of inside.cu
     OUT uint8 *winding)           // (n, nz)
 {
     FOR_EACH_CHUNKED(c, n, 64) {
-        const double step = 1.0 / frame[6];
-        const double u = frame[3] + (c % nx + 0.5) * step, v = frame[4] + (c / nx + 0.5) * step;
+        const int nx = lattice.nx, nz = lattice.nz;
+        const double step = 1.0 / lattice.scale;
+        const double u = lattice.lower.x + (c % nx + 0.5) * step;
+        const double v = lattice.lower.y + (c / nx + 0.5) * step;
         uint8 *column = winding + c * nz;
         for (int k = 0; k < nz; ++k) column[k] = 0;
-        const int64 place = (int64)column_of(v, lower_v, scale, cells_v) * cells_u
-            + column_of(u, lower_u, scale, cells_u);
+        const int64 place = (int64)column_of(v, grid.lower_v, grid.scale, grid.cells_v)
+            * grid.cells_u + column_of(u, grid.lower_u, grid.scale, grid.cells_u);
         for (int64 j = start[place]; j < start[place + 1]; ++j) {
             const double *t = corner + 9 * (int64)column_triangle[j];
             const double cw[3] = {t[2], t[5], t[8]};
@@ -138,7 +138,7 @@ KERNEL void lattice_winding(
             const int covers = triangle_covers(cu, cv, u, v);
             if (covers == 0) continue;
             const double height = triangle_height(cu, cv, cw, u, v);
-            for (int k = 0; k < nz && frame[5] + (k + 0.5) * step < height; ++k)
+            for (int k = 0; k < nz && lattice.lower.z + (k + 0.5) * step < height; ++k)
                 column[k] = (uint8)(column[k] + covers);
         }
     }
@@ -146,31 +146,30 @@ KERNEL void lattice_winding(
 
 // A dart in each cell.
 KERNEL void throw_darts(
-    int n, uint32 seed, int level, double step,
-    const double *frame,
+    int n, uint32 seed, int level, double step, Vec3d corner,
     const int *cell,              // (n, 3)
     OUT double *dart)             // (n, 3)
 {
     FOR_EACH(i, n) {
+        const double lower[3] = {corner.x, corner.y, corner.z};
         const uint32 x = cell[3 * i], y = cell[3 * i + 1], z = cell[3 * i + 2];
         for (int k = 0; k < 3; ++k) {
             const uint32 h = hash32(hash32(seed, level, k, 0x5bd1e995u), x, y, z);
             const double within = (h + 0.5) * (1.0 / 4294967296.0);
-            dart[3 * i + k] = frame[3 + k] + step * (cell[3 * i + k] + within);
+            dart[3 * i + k] = lower[k] + step * (cell[3 * i + k] + within);
         }
     }
 }
 
 // Whether each dart is apart from every sample: no nearer than the smaller of their two sizes.
 KERNEL void darts_apart(
-    int n,
-    const double *field, const double *frame, const int *start, const double *point,
+    int n, SizeField field, PointGrid samples,
     const double *dart,           // (n, 3)
     OUT int *apart)               // (n,)
 {
     FOR_EACH(i, n) {
-        const SizeField f = make_size_field(field);
-        const PointGrid g = make_point_grid(frame, start, point);
+        const SizeField f = field;
+        const PointGrid g = samples;
         const Vec3d p = load_vec3d(dart, i);
         const double size = size_at(f, p);
         const GridRange r = grid_range(g, p, size);
@@ -178,8 +177,8 @@ KERNEL void darts_apart(
         for (int z = r.lz; z <= r.hz && free; ++z)
             for (int y = r.ly; y <= r.hy && free; ++y) {
                 const int64 row = ((int64)z * g.ny + y) * g.nx;
-                for (int j = start[row + r.lx]; j < start[row + r.hx + 1]; ++j) {
-                    const Vec3d q = load_vec3d(point, j);
+                for (int j = g.start[row + r.lx]; j < g.start[row + r.hx + 1]; ++j) {
+                    const Vec3d q = load_vec3d(g.point, j);
                     const Vec3d d = q - p;
                     const double square = dot(d, d);
                     if (square >= size * size) continue;
@@ -200,15 +199,14 @@ DEVICE uint32 dart_priority(uint32 seed, Vec3d p)
 
 // Which darts come before all darts that they are too near to.
 KERNEL void first_darts(
-    int n, uint32 seed,
-    const double *field, const double *frame, const int *start,
-    const double *point,          // (n, 3): the darts, cell by cell
+    int n, uint32 seed, SizeField field,
+    PointGrid darts,              // n of them
     OUT int *first)               // (n,)
 {
     FOR_EACH(i, n) {
-        const SizeField f = make_size_field(field);
-        const PointGrid g = make_point_grid(frame, start, point);
-        const Vec3d p = load_vec3d(point, i);
+        const SizeField f = field;
+        const PointGrid g = darts;
+        const Vec3d p = load_vec3d(g.point, i);
         const double size = size_at(f, p);
         const uint32 own = dart_priority(seed, p);
         const GridRange r = grid_range(g, p, size);
@@ -216,8 +214,8 @@ KERNEL void first_darts(
         for (int z = r.lz; z <= r.hz && wins; ++z)
             for (int y = r.ly; y <= r.hy && wins; ++y) {
                 const int64 row = ((int64)z * g.ny + y) * g.nx;
-                for (int j = start[row + r.lx]; j < start[row + r.hx + 1]; ++j) {
-                    const Vec3d q = load_vec3d(point, j);
+                for (int j = g.start[row + r.lx]; j < g.start[row + r.hx + 1]; ++j) {
+                    const Vec3d q = load_vec3d(g.point, j);
                     const Vec3d d = q - p;
                     const double square = dot(d, d);
                     if (square >= size * size || j == i) continue;
@@ -240,18 +238,17 @@ KERNEL void first_darts(
 // half its diagonal. Of more than MOST_NEAR samples the others are left out: an open cell that
 // might be closed costs a dart, no more.
 KERNEL void cells_open(
-    int n, int split, double step, double steepest,
-    const double *cell_frame, const double *field, const double *frame, const int *start,
-    const double *point,
+    int n, int split, double step, double steepest, Vec3d corner, SizeField field,
+    PointGrid samples,
     const int *cell,              // (n, 3)
     OUT uint8 *open)              // (n,), or (n, 8) of children
 {
     FOR_EACH(i, n) {
-        const SizeField f = make_size_field(field);
-        const PointGrid g = make_point_grid(frame, start, point);
-        const Vec3d p = make_vec3d(cell_frame[3] + step * (cell[3 * i] + 0.5),
-                                   cell_frame[4] + step * (cell[3 * i + 1] + 0.5),
-                                   cell_frame[5] + step * (cell[3 * i + 2] + 0.5));
+        const SizeField f = field;
+        const PointGrid g = samples;
+        const Vec3d p = make_vec3d(corner.x + step * (cell[3 * i] + 0.5),
+                                   corner.y + step * (cell[3 * i + 1] + 0.5),
+                                   corner.z + step * (cell[3 * i + 2] + 0.5));
         const double slack = steepest * step * 0.8660254037844387;
         // Samples that can cover a cell, or a child, whole.
         const double half = split ? 0.25 * step : 0.5 * step;
@@ -263,8 +260,8 @@ KERNEL void cells_open(
         for (int z = r.lz; z <= r.hz; ++z)
             for (int y = r.ly; y <= r.hy; ++y) {
                 const int64 row = ((int64)z * g.ny + y) * g.nx;
-                for (int j = start[row + r.lx]; j < start[row + r.hx + 1]; ++j) {
-                    const Vec3d q = load_vec3d(point, j);
+                for (int j = g.start[row + r.lx]; j < g.start[row + r.hx + 1]; ++j) {
+                    const Vec3d q = load_vec3d(g.point, j);
                     const Vec3d d = q - p;
                     if (dot(d, d) >= reach * reach || n_near == MOST_NEAR) continue;
                     const double other = size_at(f, q);
@@ -310,8 +307,7 @@ KERNEL void make_children(
 
 // Whether a triangle may pass through each cell; those of its ancestor at level 0 are tried.
 KERNEL void cells_crossed(
-    int n, int level, double step, int nx, int nz,
-    const double *frame,
+    int n, int level, double step, Lattice lattice,
     const double *corner,
     const int64 *start,           // (cells + 1,)
     const int *cell_triangle,
@@ -320,9 +316,11 @@ KERNEL void cells_crossed(
 {
     FOR_EACH(i, n) {
         const int x = cell[3 * i], y = cell[3 * i + 1], z = cell[3 * i + 2];
-        const Vec3d p = make_vec3d(frame[3] + step * (x + 0.5), frame[4] + step * (y + 0.5),
-                                   frame[5] + step * (z + 0.5));
-        const int64 home = ((int64)(y >> level) * nx + (x >> level)) * nz + (z >> level);
+        const Vec3d p = make_vec3d(lattice.lower.x + step * (x + 0.5),
+                                   lattice.lower.y + step * (y + 0.5),
+                                   lattice.lower.z + step * (z + 0.5));
+        const int64 home = ((int64)(y >> level) * lattice.nx + (x >> level)) * lattice.nz
+            + (z >> level);
         const double half = 0.5 * step * (1.0 + 1e-6);
         int meets = 0;
         for (int64 j = start[home]; j < start[home + 1] && !meets; ++j) {

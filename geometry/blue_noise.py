@@ -155,7 +155,7 @@ class Sampler:
         """Return a maximal sampling: points at least ``spacing`` apart."""
         xp = self.device.xp
         kernels = self.device.module("geometry/blue_noise.cu")
-        field = self.device.from_host(self.relative.packed(spacing))
+        field = self.relative.struct(self.device, spacing)
         steepest = spacing * self.relative.steepest
         cells = _Cells(self, spacing * self.relative.typical / np.sqrt(3.0))
         point = xp.empty((0, 3), xp.float64)
@@ -165,7 +165,7 @@ class Sampler:
             step = cells.step / 2**level
             for turn in range(TURNS[min(level, len(TURNS) - 1)]):
                 dart = xp.empty((len(cell), 3), xp.float64)
-                kernels.throw_darts(len(cell), self.seed, 16 * level + turn, step, cells.frame,
+                kernels.throw_darts(len(cell), self.seed, 16 * level + turn, step, self.lower,
                                     cell, dart)
                 # Cells that the surface passes are partly outside.
                 doubtful = xp.flatnonzero(surface)
@@ -174,14 +174,13 @@ class Sampler:
                     kept[doubtful] = self.windings.of(dart[doubtful]) > 0
                     dart = dart[kept]
                 point = self._add(field, point, dart, spacing)
-                grid = self._grid(point, spacing)
-                given = (steepest, cells.frame, field, grid.frame, grid.start, grid.point, cell)
+                near = (steepest, self.lower, field, self._grid(point, spacing).struct)
                 flag = xp.empty(len(cell), xp.uint8)
-                kernels.cells_open(len(cell), 0, step, *given, flag)
+                kernels.cells_open(len(cell), 0, step, *near, cell, flag)
                 cell, surface = _take(cell, surface, xp.flatnonzero(flag))
             if level < DEEPEST:
                 flag = xp.empty(8 * len(cell), xp.uint8)
-                kernels.cells_open(len(cell), 1, step, *given[:-1], cell, flag)
+                kernels.cells_open(len(cell), 1, step, *near, cell, flag)
                 which = xp.flatnonzero(flag)
                 child = xp.empty((len(which), 3), xp.int32)
                 child_surface = xp.empty(len(which), xp.uint8)
@@ -203,7 +202,7 @@ class Sampler:
 
         def apart(grid: PointGrid, dart: Any) -> Any:
             flag = xp.empty(len(dart), xp.int32)
-            kernels.darts_apart(len(dart), field, grid.frame, grid.start, grid.point, dart, flag)
+            kernels.darts_apart(len(dart), field, grid.struct, dart, flag)
             return dart[flag > 0]
 
         if len(point) > 0:
@@ -212,8 +211,7 @@ class Sampler:
         while len(dart) > 0:
             grid = self._grid(dart, spacing)
             first = xp.empty(len(dart), xp.int32)
-            kernels.first_darts(len(dart), self.seed, field, grid.frame, grid.start, grid.point,
-                                first)
+            kernels.first_darts(len(dart), self.seed, field, grid.struct, first)
             winner = grid.point[first > 0]
             added.append(winner)
             dart = apart(self._grid(winner, spacing), grid.point[first == 0])
@@ -234,15 +232,16 @@ class _Cells:
             step *= 1.1
         self.step = step
         self.shape = tuple(int(c) for c in np.floor(extent / step) + 1.0)
-        self.frame = device.from_host(
-            np.concatenate([np.array(self.shape, float), sampler.lower, [1.0 / step]]))
+        nx, ny, nz = self.shape
+        self.lattice = device.struct("geometry/blue_noise.cu", "Lattice", nx=nx, ny=ny, nz=nz,
+                                     lower=sampler.lower, scale=1.0 / step)
         corner = sampler.windings.corner
         n = len(corner)
         count = xp.empty(n, xp.int64)
-        kernels.count_triangle_cells(n, *self.shape, self.frame, corner, count)
+        kernels.count_triangle_cells(n, self.lattice, corner, count)
         end = xp.cumsum(count)
         key = xp.empty(int(end[-1]), xp.int64)
-        kernels.list_triangle_cells(n, *self.shape, self.frame, corner, end - count, key)
+        kernels.list_triangle_cells(n, self.lattice, corner, end - count, key)
         key.sort()
         self.cell_triangle = (key % n).astype(xp.int32)
         crossed = key // n
@@ -263,7 +262,7 @@ class _Cells:
         columns = self.sampler.windings.columns(2)
         winding = xp.empty((nx * ny, nz), xp.uint8)
         device.module("geometry/blue_noise.cu").lattice_winding(
-            nx * ny, nx, nz, self.frame, *columns.grid[1:], columns.corner, columns.start,
+            nx * ny, self.lattice, columns.grid, columns.corner, columns.start,
             columns.column_triangle, winding)
         winding = winding.ravel()
         inside = (winding > 0) & (winding < 128)
@@ -290,8 +289,8 @@ class _Cells:
         tried = xp.ascontiguousarray(cell[doubtful])
         crossed = xp.empty(len(tried), xp.int32)
         device.module("geometry/blue_noise.cu").cells_crossed(
-            len(tried), level, step, self.shape[0], self.shape[2], self.frame,
-            sampler.windings.corner, self.start, self.cell_triangle, tried, crossed)
+            len(tried), level, step, self.lattice, sampler.windings.corner, self.start,
+            self.cell_triangle, tried, crossed)
         surface = surface.copy()
         surface[doubtful] = (crossed > 0).astype(xp.uint8)
         alone = doubtful[crossed == 0]

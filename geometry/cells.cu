@@ -10,6 +10,8 @@
 #define STRIDE 4
 #define FIRST_REACH_WALL (-7)
 
+struct Box { Vec3d lower, upper; };
+
 struct Cell {
     int n_planes, n_vertices, most_planes, most_vertices;
     int tied;                     // rounding took sides that do not go together
@@ -273,16 +275,18 @@ DEVICE VertexSites vertex_sites(int i, const int *plane, const uint16 *at)
 
 // Compute the cell of a site in the given room, and write it out; false if it has no room.
 DEVICE bool compute_cell(
-    Cell *cell, PointGrid g, int64 i, const double *box, double reach, uint64 *waiting,
+    Cell *cell, PointGrid g, int64 i, const Box &box, double reach, uint64 *waiting,
     int *n_planes, int *n_vertices, int *n_own, int *plane, uint16 *vertex_plane, double *position)
 {
     const Vec3d site = load_vec3d(g.point, i);
     const double center[3] = {site.x, site.y, site.z};
+    const double lower[3] = {box.lower.x, box.lower.y, box.lower.z};
+    const double upper[3] = {box.upper.x, box.upper.y, box.upper.z};
     double low[3], high[3];
     int wall[6];
     for (int k = 0; k < 3; ++k) {
-        low[k] = maximum(box[k] - center[k], -reach);
-        high[k] = minimum(box[3 + k] - center[k], reach);
+        low[k] = maximum(lower[k] - center[k], -reach);
+        high[k] = minimum(upper[k] - center[k], reach);
         wall[2 * k] = low[k] > -reach ? -1 - 2 * k : FIRST_REACH_WALL - 2 * k;
         wall[2 * k + 1] = high[k] < reach ? -2 - 2 * k : FIRST_REACH_WALL - 1 - 2 * k;
     }
@@ -326,20 +330,35 @@ DEVICE bool compute_cell(
     return true;
 }
 
+// Room for n cells.
+struct CellRoom {
+    int most_planes, most_vertices;
+    INOUT int *n_planes;          // (n,): -1 without room, -2 where ties between sites spoilt it
+    INOUT int *n_vertices;        // (n,)
+    INOUT int *n_own;             // (n,): vertices that no cell of a lower site has
+    INOUT int *plane;             // (n, most_planes): neighbours, ascending
+    INOUT uint16 *vertex_plane;   // (n, most_vertices, 3)
+    INOUT double *position;       // (n, most_vertices, 3)
+};
+
+// The lists of all cells; see Cells in cells.py.
+struct CellLists {
+    const int64 *plane_start;     // (m + 1,)
+    const int64 *vertex_start;    // (m + 1,)
+    const int64 *own_start;       // (m + 1,)
+    INOUT int *plane;
+    INOUT uint16 *vertex_plane;
+    INOUT int *vertex;            // number of each vertex of a cell; -1 where it is not known yet
+    INOUT int *other;             // (own, 3): sites and walls at an own vertex, ascending
+    INOUT double *position;       // (own, 3)
+};
+
 // Cells of the sites first .. first + n - 1; a cell without room has -1 planes, one
 // that ties between sites spoilt -2.
 KERNEL void compute_cells(
-    int n, int first,
-    const double *frame, const int *start,
-    const double *site,           // (m, 3): sorted by the cells of the grid
-    const double *box,            // (6,): lower and upper corner
+    int n, int first, PointGrid sites, Box box,
     const double *reach,          // (m,): half of the box about each site
-    OUT int *n_planes,            // (n,)
-    OUT int *n_vertices,          // (n,)
-    OUT int *n_own,               // (n,): vertices that no cell of a lower site has
-    OUT int *plane,               // (n, MOST_PLANES): neighbours, ascending
-    OUT uint16 *vertex_plane,     // (n, MOST_VERTICES, 3)
-    OUT double *position)         // (n, MOST_VERTICES, 3)
+    CellRoom room)                // of MOST_PLANES and MOST_VERTICES
 {
     FOR_EACH_CHUNKED(k, n, 64) {
         double nx[MOST_PLANES], ny[MOST_PLANES], nz[MOST_PLANES], d[MOST_PLANES];
@@ -350,28 +369,26 @@ KERNEL void compute_cells(
         uint64 leads[MOST_PLANES], waiting[MOST_WAITING];
         Cell cell = {0, 0, MOST_PLANES, MOST_VERTICES, 0, 0.0, nx, ny, nz, d, neighbor,
                      x, y, z, inner, a, b, c, out, cut, leads};
-        const PointGrid g = make_point_grid(frame, start, site);
-        compute_cell(&cell, g, first + k, box, reach[first + k], waiting, n_planes + k,
-                     n_vertices + k, n_own + k, plane + MOST_PLANES * k,
-                     vertex_plane + 3 * MOST_VERTICES * k, position + 3 * MOST_VERTICES * k);
+        compute_cell(&cell, sites, first + k, box, reach[first + k], waiting, room.n_planes + k,
+                     room.n_vertices + k, room.n_own + k, room.plane + MOST_PLANES * k,
+                     room.vertex_plane + 3 * MOST_VERTICES * k,
+                     room.position + 3 * MOST_VERTICES * k);
     }
 }
 
 // Cells of some sites with many neighbours, in room given by the caller.
 KERNEL void compute_large_cells(
-    int n, int most_planes, int most_vertices,
+    int n,
     const int *which,             // (n,): the sites
-    const double *frame, const int *start, const double *site, const double *box,
+    PointGrid sites, Box box,
     const double *reach,
     INOUT double *number,         // (n, 4 most_planes + 4 most_vertices)
     INOUT int *neighbor,          // (n, most_planes)
     INOUT uint16 *triple,         // (n, 6 most_vertices)
-    OUT int *n_planes, OUT int *n_vertices, OUT int *n_own,
-    OUT int *plane,               // (n, most_planes)
-    OUT uint16 *vertex_plane,     // (n, most_vertices, 3)
-    OUT double *position)         // (n, most_vertices, 3)
+    CellRoom room)
 {
     FOR_EACH_CHUNKED(k, n, 1) {
+        const int most_planes = room.most_planes, most_vertices = room.most_vertices;
         uint64 waiting[MOST_WAITING];
         double *p = number + (4 * (int64)most_planes + 4 * (int64)most_vertices) * k;
         double *v = p + 4 * most_planes;
@@ -382,43 +399,37 @@ KERNEL void compute_large_cells(
                      v, v + most_vertices, v + 2 * most_vertices, v + 3 * most_vertices,
                      t, t + most_vertices, t + 2 * most_vertices, t + 3 * most_vertices,
                      t + 4 * most_vertices, 0};
-        const PointGrid g = make_point_grid(frame, start, site);
-        compute_cell(&cell, g, which[k], box, reach[which[k]], waiting, n_planes + k,
-                     n_vertices + k, n_own + k, plane + (int64)most_planes * k,
-                     vertex_plane + 3 * (int64)most_vertices * k,
-                     position + 3 * (int64)most_vertices * k);
+        compute_cell(&cell, sites, which[k], box, reach[which[k]], waiting, room.n_planes + k,
+                     room.n_vertices + k, room.n_own + k, room.plane + (int64)most_planes * k,
+                     room.vertex_plane + 3 * (int64)most_vertices * k,
+                     room.position + 3 * (int64)most_vertices * k);
     }
 }
 
 // Copy cells from their room to where their lists start; of the positions their own only.
 KERNEL void pack_cells(
-    int n, int first, int most_planes, int most_vertices,
+    int n, int first,
     const int *which,             // (n,): the sites, counted from `first`
-    const int *n_planes, const int *n_vertices, const int *plane, const uint16 *vertex_plane,
-    const double *position,
-    const int64 *plane_start, const int64 *vertex_start, const int64 *own_start,
-    OUT int *packed_plane, OUT uint16 *packed_vertex_plane,
-    OUT int *vertex,              // number of an own vertex; -1 for the others
-    OUT int *other,               // (..., 3): sites and walls at an own vertex, ascending
-    OUT double *packed_position)
+    CellRoom room, CellLists lists)
 {
     FOR_EACH(k, n) {
         const int i = first + which[k];
-        const int64 to_plane = plane_start[i], to_vertex = vertex_start[i];
-        const int *from_plane = plane + (int64)most_planes * k;
-        const uint16 *from = vertex_plane + 3 * (int64)most_vertices * k;
-        const double *at = position + 3 * (int64)most_vertices * k;
-        int64 own = own_start[i];
-        for (int p = 0; p < n_planes[k]; ++p) packed_plane[to_plane + p] = from_plane[p];
-        for (int v = 0; v < 3 * n_vertices[k]; ++v) packed_vertex_plane[3 * to_vertex + v] = from[v];
-        for (int v = 0; v < n_vertices[k]; ++v) {
+        const int64 to_plane = lists.plane_start[i], to_vertex = lists.vertex_start[i];
+        const int *from_plane = room.plane + (int64)room.most_planes * k;
+        const uint16 *from = room.vertex_plane + 3 * (int64)room.most_vertices * k;
+        const double *at = room.position + 3 * (int64)room.most_vertices * k;
+        const int n_planes = room.n_planes[k], n_vertices = room.n_vertices[k];
+        int64 own = lists.own_start[i];
+        for (int p = 0; p < n_planes; ++p) lists.plane[to_plane + p] = from_plane[p];
+        for (int v = 0; v < 3 * n_vertices; ++v) lists.vertex_plane[3 * to_vertex + v] = from[v];
+        for (int v = 0; v < n_vertices; ++v) {
             const VertexSites sites = vertex_sites(i, from_plane, from + 3 * v);
-            vertex[to_vertex + v] = -1;
+            lists.vertex[to_vertex + v] = -1;
             if (sites.owner != i) continue;
-            vertex[to_vertex + v] = (int)own;
+            lists.vertex[to_vertex + v] = (int)own;
             for (int axis = 0; axis < 3; ++axis) {
-                other[3 * own + axis] = sites.other[axis];
-                packed_position[3 * own + axis] = at[3 * v + axis];
+                lists.other[3 * own + axis] = sites.other[axis];
+                lists.position[3 * own + axis] = at[3 * v + axis];
             }
             ++own;
         }
@@ -426,21 +437,18 @@ KERNEL void pack_cells(
 }
 
 // Find the vertices that the cell of a lower site owns; those that it does not know stay -1.
-KERNEL void link_vertices(
-    int n, int first,
-    const int64 *plane_start, const int64 *vertex_start, const int64 *own_start,
-    const int *plane, const uint16 *vertex_plane, const int *other,
-    INOUT int *vertex)
+KERNEL void link_vertices(int n, int first, CellLists lists)
 {
     FOR_EACH(k, n) {
         const int i = first + (int)k;
-        for (int64 v = vertex_start[i]; v < vertex_start[i + 1]; ++v) {
-            if (vertex[v] >= 0) continue;
-            const VertexSites sites = vertex_sites(i, plane + plane_start[i], vertex_plane + 3 * v);
-            for (int64 w = own_start[sites.owner]; w < own_start[sites.owner + 1]; ++w)
-                if (other[3 * w] == sites.other[0] && other[3 * w + 1] == sites.other[1]
-                    && other[3 * w + 2] == sites.other[2]) {
-                    vertex[v] = (int)w;
+        for (int64 v = lists.vertex_start[i]; v < lists.vertex_start[i + 1]; ++v) {
+            if (lists.vertex[v] >= 0) continue;
+            const VertexSites sites = vertex_sites(i, lists.plane + lists.plane_start[i],
+                                                   lists.vertex_plane + 3 * v);
+            for (int64 w = lists.own_start[sites.owner]; w < lists.own_start[sites.owner + 1]; ++w)
+                if (lists.other[3 * w] == sites.other[0] && lists.other[3 * w + 1] == sites.other[1]
+                    && lists.other[3 * w + 2] == sites.other[2]) {
+                    lists.vertex[v] = (int)w;
                     break;
                 }
         }

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from vfx.device import Device
+from vfx.device import Device, Record
 from vfx.geometry.handoff import Array
 from vfx.geometry.point_grid import PointGrid, grid_points
 
@@ -65,9 +65,9 @@ def voronoi_cells(device: Device, site: Any, lower: Array, upper: Array, reach: 
     xp = device.xp
     n = len(site)
     grid = _site_grid(device, site)
-    box = device.from_host(np.concatenate([lower, upper]).astype(np.float64))
-    given = (grid.frame, grid.start, grid.point, box, xp.ascontiguousarray(reach[grid.order]))
-    room = _room(device, min(CHUNK, n), MOST_PLANES, MOST_VERTICES)
+    box = device.struct("geometry/cells.cu", "Box", lower=lower, upper=upper)
+    given = (grid.struct, box, xp.ascontiguousarray(reach[grid.order]))
+    room = _Room(device, min(CHUNK, n), MOST_PLANES, MOST_VERTICES)
     lists = _Lists(device, n)
     for first in range(0, n, CHUNK):
         _compute_chunk(device, first, min(CHUNK, n - first), given, room, lists)
@@ -108,7 +108,7 @@ class _Lists:
     """The lists of all cells so far, as in ``Cells``."""
 
     def __init__(self, device: Device, n: int) -> None:
-        xp = device.xp
+        self._device, xp = device, device.xp
         self.plane_start, self.vertex_start, self.own_start = (
             xp.zeros(n + 1, xp.int64) for _ in range(3))
         self.plane, self.vertex_plane, self.vertex, self.other, self.position = (
@@ -120,8 +120,11 @@ class _Lists:
         #: they are.
         self.lost: list[tuple[Any, Any]] = []
 
-    def extend(self, first: int, *count: Any) -> list[Any]:
-        """Make room for cells from ``first`` on with so many planes, vertices, own vertices."""
+    def extend(self, first: int, *count: Any) -> Record:
+        """Make room for cells from ``first`` on with so many planes, vertices, own vertices.
+
+        Returns the lists as kernels take them.
+        """
         starts = (self.plane_start, self.vertex_start, self.own_start)
         ends = []
         for start, added in zip(starts, count, strict=True):
@@ -130,8 +133,12 @@ class _Lists:
             here += start[first]
             ends.append(int(here[-1]))
         planes, vertices, own = ends
-        return [*starts, self.plane.extend(planes), self.vertex_plane.extend(vertices),
-                self.vertex.extend(vertices), self.other.extend(own), self.position.extend(own)]
+        return self._device.struct(
+            "geometry/cells.cu", "CellLists", plane_start=self.plane_start,
+            vertex_start=self.vertex_start, own_start=self.own_start,
+            plane=self.plane.extend(planes), vertex_plane=self.vertex_plane.extend(vertices),
+            vertex=self.vertex.extend(vertices), other=self.other.extend(own),
+            position=self.position.extend(own))
 
 
 def _site_grid(device: Device, site: Any) -> PointGrid:
@@ -149,8 +156,7 @@ def _site_grid(device: Device, site: Any) -> PointGrid:
 
 
 def _compute_chunk(
-    device: Device, first: int, n: int, given: tuple[Any, ...], room: tuple[Any, ...],
-    lists: _Lists,
+    device: Device, first: int, n: int, given: tuple[Any, ...], room: _Room, lists: _Lists
 ) -> None:
     """Add the cells of consecutive sites to the lists.
 
@@ -158,50 +164,50 @@ def _compute_chunk(
     """
     xp = device.xp
     kernels = device.module("geometry/cells.cu")
-    room = tuple(part[:n] for part in room)
-    kernels.compute_cells(n, first, *given, *room)
-    _refuse_ties(room[0])
-    rooms = [(xp.arange(n, dtype=xp.int32), MOST_PLANES, MOST_VERTICES, room)]
-    n_planes, n_vertices, n_own = (part.copy() for part in room[:3])
+    kernels.compute_cells(n, first, *given, room.struct)
+    _refuse_ties(room.n_planes[:n])
+    rooms = [(xp.arange(n, dtype=xp.int32), room)]
+    n_planes, n_vertices, n_own = (
+        part[:n].copy() for part in (room.n_planes, room.n_vertices, room.n_own))
 
     # Cells with many neighbours get larger rooms until they fit.
     crowded = xp.flatnonzero(n_planes < 0).astype(xp.int32)
-    room[0][crowded] = 0
+    room.n_planes[crowded] = 0
     most_planes, most_vertices = MOST_PLANES, MOST_VERTICES
     while len(crowded) > 0:
         most_planes, most_vertices = 4 * most_planes, 4 * most_vertices
         if most_planes > LARGEST_CELL:
             raise ValueError(f"a Voronoi cell has more than {most_planes // 4} neighbours; "
                              "spread the sites more evenly")
-        larger = _room(device, len(crowded), most_planes, most_vertices)
+        larger = _Room(device, len(crowded), most_planes, most_vertices)
         number = xp.empty((len(crowded), 4 * (most_planes + most_vertices)), xp.float64)
         neighbor = xp.empty((len(crowded), most_planes), xp.int32)
         triple = xp.empty((len(crowded), 6 * most_vertices), xp.uint16)
         kernels.compute_large_cells(
-            len(crowded), most_planes, most_vertices, crowded + np.int32(first), *given, number,
-            neighbor, triple, *larger)
-        _refuse_ties(larger[0])
-        rooms.append((crowded, most_planes, most_vertices, larger))
-        n_planes[crowded], n_vertices[crowded], n_own[crowded] = larger[:3]
-        crowded = crowded[larger[0] < 0]
-        larger[0][larger[0] < 0] = 0
+            len(crowded), crowded + np.int32(first), *given, number, neighbor, triple,
+            larger.struct)
+        _refuse_ties(larger.n_planes)
+        rooms.append((crowded, larger))
+        n_planes[crowded], n_vertices[crowded] = larger.n_planes, larger.n_vertices
+        n_own[crowded] = larger.n_own
+        crowded = crowded[larger.n_planes < 0]
+        larger.n_planes[larger.n_planes < 0] = 0
 
-    (plane_start, vertex_start, own_start, plane, vertex_plane, vertex, other,
-     position) = lists.extend(first, n_planes, n_vertices, n_own)
-    starts = (plane_start, vertex_start, own_start)
-    for which, planes, vertices, filled in rooms:
-        kernels.pack_cells(len(which), first, planes, vertices, which, *filled[:2], *filled[3:],
-                           *starts, plane, vertex_plane, vertex, other, position)
-    kernels.link_vertices(n, first, *starts, plane, vertex_plane, other, vertex)
+    packed = lists.extend(first, n_planes, n_vertices, n_own)
+    for which, filled in rooms:
+        kernels.pack_cells(len(which), first, which, filled.struct, packed)
+    kernels.link_vertices(n, first, packed)
 
+    vertex, vertex_start = lists.vertex.filled, lists.vertex_start
     begin = int(vertex_start[first])
     lost = begin + xp.flatnonzero(vertex[begin:] < 0)
-    for which, _, _, filled in rooms if len(lost) else []:
+    for which, filled in rooms if len(lost) else []:
         cell = xp.searchsorted(vertex_start[:first + n + 1], lost, side="right") - 1
         row = xp.searchsorted(which, cell - first)
         here = (row < len(which)) & (which[xp.minimum(row, len(which) - 1)] == cell - first)
-        here &= filled[0][xp.minimum(row, len(which) - 1)] > 0
-        lists.lost.append((lost[here], filled[5][row[here], (lost - vertex_start[cell])[here]]))
+        here &= filled.n_planes[xp.minimum(row, len(which) - 1)] > 0
+        lists.lost.append(
+            (lost[here], filled.position[row[here], (lost - vertex_start[cell])[here]]))
 
 
 def _refuse_ties(n_planes: Any) -> None:
@@ -212,11 +218,19 @@ def _refuse_ties(n_planes: Any) -> None:
                              "rounding can tell apart; move the sites a little")
 
 
-def _room(device: Device, n: int, planes: int, vertices: int) -> tuple[Any, ...]:
-    """Return arrays for n cells of at most so many planes and vertices."""
-    xp = device.xp
-    return (*(xp.empty(n, xp.int32) for _ in range(3)), xp.empty((n, planes), xp.int32),
-            xp.empty((n, vertices, 3), xp.uint16), xp.empty((n, vertices, 3), xp.float64))
+class _Room:
+    """Arrays for n cells of at most so many planes and vertices."""
+
+    def __init__(self, device: Device, n: int, planes: int, vertices: int) -> None:
+        xp = device.xp
+        self.n_planes, self.n_vertices, self.n_own = (xp.empty(n, xp.int32) for _ in range(3))
+        self.position = xp.empty((n, vertices, 3), xp.float64)
+        #: As kernels take it.
+        self.struct = device.struct(
+            "geometry/cells.cu", "CellRoom", most_planes=planes, most_vertices=vertices,
+            n_planes=self.n_planes, n_vertices=self.n_vertices, n_own=self.n_own,
+            plane=xp.empty((n, planes), xp.int32),
+            vertex_plane=xp.empty((n, vertices, 3), xp.uint16), position=self.position)
 
 
 def list_starts(device: Device, count: Any) -> Any:

@@ -14,13 +14,12 @@ DEVICE double distance2_to(PointGrid g, int j, Vec3d p)
 
 // The nearest site of each point.
 KERNEL void nearest_sites(
-    int n,
-    const double *frame, const int *start, const double *site,
+    int n, PointGrid sites,
     const double *point,          // (n, 3)
     OUT int *nearest)             // (n,)
 {
     FOR_EACH(i, n) {
-        const PointGrid g = make_point_grid(frame, start, site);
+        const PointGrid g = sites;
         const Vec3d p = load_vec3d(point, i);
         const int cx = grid_cell_along(p.x, g.x, g.scale, g.nx);
         const int cy = grid_cell_along(p.y, g.y, g.scale, g.ny);

@@ -115,7 +115,7 @@ def _follow(
     grid = cells.grid
     n_sites = len(grid.point)
     nearest = xp.empty(len(vertex), xp.int32)
-    kernels.nearest_sites(len(vertex), grid.frame, grid.start, grid.point, vertex, nearest)
+    kernels.nearest_sites(len(vertex), grid.struct, vertex, nearest)
     each = xp.arange(len(triangle), dtype=xp.int64) * n_sites
     frontier = xp.unique((each[:, None] + nearest[triangle]).ravel())
     known = frontier

@@ -1,7 +1,11 @@
 // Where columns along z meet the triangles of a closed mesh.
-//
-// Column (i, j) of nx x ny stands at (x0 + i step, y0 + j step).
 #include "geometry/columns.cuh"
+
+// Column (i, j) of nx x ny stands at (x0 + i step, y0 + j step).
+struct Raster {
+    int nx, ny;
+    double x0, y0, step;
+};
 
 struct Span { int first, last; };
 
@@ -18,7 +22,7 @@ DEVICE Span span_of(const double *x, double origin, double step, int n)
 
 // Number of crossings of each column.
 KERNEL void count_crossings(
-    int n_triangles, int nx, int ny, double x0, double y0, double step,
+    int n_triangles, Raster raster,
     const double *vertex,       // (v, 3)
     const int *triangle,        // (t, 3)
     INOUT int *count)           // (nx, ny)
@@ -26,18 +30,20 @@ KERNEL void count_crossings(
     FOR_EACH(t, n_triangles) {
         double x[3], y[3], z[3];
         load_triangle(vertex, triangle, t, ALONG_Z, x, y, z);
-        const Span across = span_of(x, x0, step, nx), along = span_of(y, y0, step, ny);
+        const Span across = span_of(x, raster.x0, raster.step, raster.nx);
+        const Span along = span_of(y, raster.y0, raster.step, raster.ny);
         for (int i = across.first; i < across.last; ++i)
             for (int j = along.first; j < along.last; ++j)
-                if (triangle_covers(x, y, x0 + i * step, y0 + j * step) != 0)
+                if (triangle_covers(x, y, raster.x0 + i * raster.step,
+                                    raster.y0 + j * raster.step) != 0)
                     // A sum of ones, whose order does not matter.
-                    atomic_add_int(count + (int64)i * ny + j, 1);
+                    atomic_add_int(count + (int64)i * raster.ny + j, 1);
     }
 }
 
 // The crossings themselves, in any order: sort_crossings puts them in order.
 KERNEL void list_crossings(
-    int n_triangles, int nx, int ny, double x0, double y0, double step,
+    int n_triangles, Raster raster,
     const double *vertex, const int *triangle,
     const int64 *start,         // (nx * ny + 1,) first crossing of each column
     INOUT int *filled,          // (nx, ny) zeros
@@ -47,13 +53,15 @@ KERNEL void list_crossings(
     FOR_EACH(t, n_triangles) {
         double x[3], y[3], z[3];
         load_triangle(vertex, triangle, t, ALONG_Z, x, y, z);
-        const Span across = span_of(x, x0, step, nx), along = span_of(y, y0, step, ny);
+        const Span across = span_of(x, raster.x0, raster.step, raster.nx);
+        const Span along = span_of(y, raster.y0, raster.step, raster.ny);
         for (int i = across.first; i < across.last; ++i)
             for (int j = along.first; j < along.last; ++j) {
-                const double at_x = x0 + i * step, at_y = y0 + j * step;
+                const double at_x = raster.x0 + i * raster.step;
+                const double at_y = raster.y0 + j * raster.step;
                 const int covers = triangle_covers(x, y, at_x, at_y);
                 if (covers == 0) continue;
-                const int64 column = (int64)i * ny + j;
+                const int64 column = (int64)i * raster.ny + j;
                 // The slot depends on the order of threads; sorting removes that again.
                 const int64 slot = start[column] + atomic_add_int(filled + column, 1);
                 height[slot] = triangle_height(x, y, z, at_x, at_y);

@@ -6,6 +6,13 @@
 
 #define ALONG_Z 2
 
+// Columns along an axis, by the cells of a grid across it.
+struct ColumnGrid {
+    int axis, cells_u, cells_v;
+    double lower_u, lower_v;      // corner of the grid
+    double scale;                 // cells a unit of length
+};
+
 // The column of a coordinate, inside the grid.
 DEVICE int column_of(double x, double lower, double scale, int cells)
 {

@@ -81,15 +81,16 @@ def cut_columns(
     corners = device.from_host(np.ascontiguousarray(triangle, dtype=np.int32))
     n_columns = shape[0] * shape[1]
     count = xp.zeros(n_columns, np.int32)
-    grid = (*shape, *origin, step)
-    module.count_crossings(len(triangle), *grid, points, corners, count)
+    raster = device.struct("geometry/columns.cu", "Raster", nx=shape[0], ny=shape[1],
+                           x0=origin[0], y0=origin[1], step=step)
+    module.count_crossings(len(triangle), raster, points, corners, count)
     start = np.zeros(n_columns + 1, np.int64)
     np.cumsum(device.to_host(count), out=start[1:])
     first = device.from_host(start)
     height = xp.zeros(int(start[-1]), np.float64)
     turns = xp.zeros(int(start[-1]), np.int32)
     filled = xp.zeros(n_columns, np.int32)
-    module.list_crossings(len(triangle), *grid, points, corners, first, filled, height, turns)
+    module.list_crossings(len(triangle), raster, points, corners, first, filled, height, turns)
     module.sort_crossings(n_columns, first, height, turns)
     return Columns(device, shape, first, height, turns)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.interpolate import RegularGridInterpolator
 
+from vfx.device import Device, Record
 from vfx.geometry.handoff import Array
 
 #: Nodes of the lattice along the longest axis.
@@ -65,10 +66,13 @@ class SizeField:
             raise ValueError("a graded length scale must be a finite number above 0 everywhere")
         return cls(lower, extent / (nodes - 1), value / value.min())
 
-    def packed(self, spacing: float) -> Array:
-        """Return what kernels take: nodes, lower corner, nodes a unit of length, sizes."""
-        return np.concatenate([np.array(self.value.shape, float), self.lower, 1.0 / self.step,
-                               spacing * self.value.ravel()])
+    def struct(self, device: Device, spacing: float) -> Record:
+        """Return the sizes times ``spacing``, as kernels take them."""
+        nx, ny, nz = self.value.shape
+        (x, y, z), (sx, sy, sz) = self.lower, 1.0 / self.step
+        return device.struct(
+            "geometry/blue_noise.cu", "SizeField", nx=nx, ny=ny, nz=nz, x=x, y=y, z=z, sx=sx,
+            sy=sy, sz=sz, value=device.from_host(spacing * self.value))
 
     @property
     def typical(self) -> float:

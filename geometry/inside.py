@@ -77,15 +77,17 @@ class Columns:
             scale = cells / extent
             cells_u = int(min(cells, (float(upper[u]) - lower_u) * scale + 1.0))
             cells_v = int(min(cells, (float(upper[v]) - lower_v) * scale + 1.0))
-            grid = (axis, cells_u, cells_v, lower_u, lower_v, scale)
+            grid = device.struct(
+                "geometry/columns.cuh", "ColumnGrid", axis=axis, cells_u=cells_u, cells_v=cells_v,
+                lower_u=lower_u, lower_v=lower_v, scale=scale)
             count = xp.empty(n, xp.int32)
-            kernels.count_columns(n, *grid, corner, count)
+            kernels.count_columns(n, grid, corner, count)
             end = xp.cumsum(count, dtype=xp.int64)
             if int(end[-1]) <= MOST_ENTRIES * n + 1_000_000 or cells <= 8:
                 break
             cells //= 2
         key = xp.empty(int(end[-1]), xp.int64)
-        kernels.fill_columns(n, *grid, corner, end, count, key)
+        kernels.fill_columns(n, grid, corner, end, count, key)
         key.sort()
         n_columns = cells_u * cells_v
         self.start = xp.searchsorted(key, xp.arange(n_columns + 1, dtype=xp.int64) * n)
@@ -96,7 +98,7 @@ class Columns:
         """Return winding numbers (n,) of points (n, 3)."""
         winding = self.device.xp.empty(len(point), self.device.xp.int32)
         self.device.module("geometry/inside.cu").column_winding(
-            len(point), *self.grid, self.corner, self.start, self.column_triangle, point, winding)
+            len(point), self.grid, self.corner, self.start, self.column_triangle, point, winding)
         return winding
 
 

@@ -72,13 +72,20 @@ DEVICE void visit_corners(
     }
 }
 
+// Polygons of some groups.
+struct Polygons {
+    const int64 *start;           // (groups + 1,): first polygon of each group
+    const int64 *corner;          // (polygons + 1,): first corner of each polygon
+    const int *vertex;            // (corners,)
+};
+
 // Number the connected pieces of each cell's border: polygons that share a vertex are connected.
 KERNEL void label_pieces(
     int n,
     const int *which,
     const int64 *plane_start, const int *plane,
-    const int64 *surface_start, const int64 *surface_corner, const int *surface_vertex,
-    const int64 *inner_start, const int64 *inner_corner, const int *inner_vertex,
+    Polygons surface,             // of each cell
+    Polygons inner,               // of each plane
     const int64 *polygon_room,    // (n + 1,)
     const int64 *corner_room,     // (n + 1,)
     INOUT int *parent,            // (polygon_room[n],)
@@ -94,15 +101,15 @@ KERNEL void label_pieces(
         int *key = table + 4 * corner_room[i] + 2 * i, *value = key + room;
         for (int64 k = 0; k < room; ++k) key[k] = -1;
         int node = 0;
-        for (int64 s = surface_start[p]; s < surface_start[p + 1]; ++s)
-            visit_corners(up, key, value, room, node++, surface_vertex, surface_corner[s],
-                          surface_corner[s + 1]);
+        for (int64 s = surface.start[p]; s < surface.start[p + 1]; ++s)
+            visit_corners(up, key, value, room, node++, surface.vertex, surface.corner[s],
+                          surface.corner[s + 1]);
         for (int64 f = plane_start[p]; f < plane_start[p + 1]; ++f) {
             const int64 stored = stored_plane(plane_start, plane, p, f);
             if (stored < 0) continue;
-            for (int64 s = inner_start[stored]; s < inner_start[stored + 1]; ++s)
-                visit_corners(up, key, value, room, node++, inner_vertex, inner_corner[s],
-                              inner_corner[s + 1]);
+            for (int64 s = inner.start[stored]; s < inner.start[stored + 1]; ++s)
+                visit_corners(up, key, value, room, node++, inner.vertex, inner.corner[s],
+                              inner.corner[s + 1]);
         }
         // Roots are the lowest polygons of their pieces: number them in order, as -1 - number.
         int pieces = 0;
@@ -111,12 +118,12 @@ KERNEL void label_pieces(
             key[k] = root == k ? pieces++ : key[root];
         }
         node = 0;
-        for (int64 s = surface_start[p]; s < surface_start[p + 1]; ++s)
+        for (int64 s = surface.start[p]; s < surface.start[p + 1]; ++s)
             surface_piece[s] = key[node++];
         for (int64 f = plane_start[p]; f < plane_start[p + 1]; ++f) {
             const int64 stored = stored_plane(plane_start, plane, p, f);
             if (stored < 0) continue;
-            for (int64 s = inner_start[stored]; s < inner_start[stored + 1]; ++s)
+            for (int64 s = inner.start[stored]; s < inner.start[stored + 1]; ++s)
                 inner_piece[2 * s + (stored == f ? 0 : 1)] = key[node++];
         }
         n_pieces[i] = pieces;

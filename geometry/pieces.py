@@ -160,8 +160,13 @@ def _parts(device: Device, clipped: Clipped) -> tuple[Array, Array, Array]:
         kernels.count_cell_polygons(n, touched, *lists, inner.plane_start, inner.start, *counts)
         polygon_room, corner_room = (list_starts(device, count) for count in counts)
         found = xp.empty(n, xp.int32)
+        polygons = [device.struct("geometry/pieces.cu", "Polygons", start=start, corner=corner,
+                                  vertex=vertex)
+                    for start, corner, vertex in (
+                        (outer.cell_start, outer.start, outer.vertex),
+                        (inner.plane_start, inner.start, inner.vertex))]
         kernels.label_pieces(
-            n, touched, *lists, outer.vertex, inner.plane_start, inner.start, inner.vertex,
+            n, touched, cells.plane_start, cells.plane, *polygons,
             polygon_room, corner_room, xp.empty(int(polygon_room[-1]), xp.int32),
             xp.empty(4 * int(corner_room[-1]) + 2 * n, xp.int32), outer_part, inner_part, found)
         n_parts[device.to_host(touched)] = device.to_host(found)

@@ -3,13 +3,11 @@
 
 // cell * n + i: sorting it sorts the points by cell, and within a cell by index.
 KERNEL void point_cell_keys(
-    int n,
-    const double *frame,          // (7,)
+    int n, PointGrid g,           // of which `start` is not read
     const double *point,          // (n, 3)
     OUT int64 *key)               // (n,)
 {
     FOR_EACH(i, n) {
-        const PointGrid g = make_point_grid(frame, 0, point);
         const Vec3d p = load_vec3d(point, i);
         const int64 cx = grid_cell_along(p.x, g.x, g.scale, g.nx);
         const int64 cy = grid_cell_along(p.y, g.y, g.scale, g.ny);

@@ -1,6 +1,4 @@
 // Points in the cells of a uniform grid; see point_grid.py.
-//
-// A grid's frame is (cells along x, y, z; lower corner x, y, z; cells a unit of length).
 #include "device/device.cuh"
 
 struct PointGrid {
@@ -15,13 +13,6 @@ DEVICE int grid_cell_along(double x, double lower, double scale, int cells)
 {
     const double c = (x - lower) * scale;
     return c <= 0.0 ? 0 : c >= cells ? cells - 1 : (int)c;
-}
-
-DEVICE PointGrid make_point_grid(const double *frame, const int *start, const double *point)
-{
-    const PointGrid g = {(int)frame[0], (int)frame[1], (int)frame[2], frame[3], frame[4],
-                         frame[5], frame[6], start, point};
-    return g;
 }
 
 // The range of cells along each axis that a box of half-width `reach` about p touches.

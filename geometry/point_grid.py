@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from vfx.device import Device
+from vfx.device import Device, Record
 from vfx.geometry.handoff import Array
 
 #: Cells of the largest grid: objects that fill little of their box get larger cells.
@@ -18,7 +18,7 @@ MOST_CELLS = 32_000_000
 class PointGrid:
     """n points on their device, sorted by cell, as ``point_grid.cuh`` takes them."""
 
-    frame: Any            # (7,) float64: cells along each axis, lower corner, cells a unit
+    struct: Record        # of these arrays, as kernels take it
     start: Any            # (cells + 1,) int32
     point: Any            # (n, 3) float64, cell by cell
     order: Any            # (n,) int32: index of the point at each place
@@ -41,15 +41,18 @@ def grid_points(
     while np.prod(np.floor(extent / cell) + 1.0) > most:
         cell *= 1.01 + 0.25 * min(1.0, np.log2(np.prod(extent / cell + 1.0) / most))
     shape = np.floor(extent / cell) + 1.0
-    frame = device.from_host(np.concatenate([shape, lower, [1.0 / cell]]))
     kernels = device.module("geometry/point_grid.cu")
     n_cells = int(np.prod(shape))
     start = xp.zeros(n_cells + 1, xp.int32)
     order = xp.empty(n, xp.int32)
     placed = xp.empty((n, 3), xp.float64)
+    nx, ny, nz = map(int, shape)
+    x, y, z = map(float, lower)
+    grid = device.struct("geometry/point_grid.cuh", "PointGrid", nx=nx, ny=ny, nz=nz, x=x, y=y,
+                         z=z, scale=1.0 / cell, start=start, point=placed)
     if n > 0:
         key = xp.empty(n, xp.int64)
-        kernels.point_cell_keys(n, frame, point, key)
+        kernels.point_cell_keys(n, grid, point, key)
         key.sort()
         kernels.point_cell_starts(n, n_cells, key, point, order, placed, start)
-    return PointGrid(frame, start, placed, order, cell)
+    return PointGrid(grid, start, placed, order, cell)

@@ -288,42 +288,66 @@ DEVICE int find_edge(const Assembly *s, int vertex, const int *taken)
     return -1;
 }
 
+// Faces of Voronoi cells; see Cells in cells.py.
+struct Faces {
+    const int *cell;              // (planes,): the cell that each plane belongs to
+    const int64 *plane_start;     // (cells + 1,)
+    const int *plane;             // (planes,): the neighbour beyond
+    const double *site;           // (cells, 3)
+    const int64 *vertex_start;    // (cells + 1,)
+    const uint16 *vertex_plane;   // (..., 3)
+    const int *vertex;
+    const int *winding;           // (v,)
+};
+
+// Edges of surface polygons on the planes.
+struct Segments {
+    const int *count;             // (planes,)
+    const int64 *end;             // (planes,): where the list of each plane ends
+    const int *segment;           // (..., 4): as list_segments writes them
+};
+
+// Room for the regions of n faces, `room` edges in all, and what is put there.
+struct RegionRoom {
+    const int64 *start;           // (n + 1,): room of each face, in edges
+    INOUT int *scratch;           // (9 room,)
+    INOUT double *plane_place;    // (2 room,)
+    OUT int *corner;              // (6 room,)
+    OUT int *length;              // (2 room,)
+    OUT int *n_pieces;            // (n,)
+    OUT int *n_piece_corners;     // (n,)
+    OUT int *failed;              // (n,)
+};
+
 // Put together the regions of faces that the surface crosses, and cut them into convex pieces.
 KERNEL void assemble_regions(
     int n,
     const int *face,              // (n,): planes
-    const int64 *room_start,      // (n + 1,): room of each face, in edges
-    const int *plane_cell, const int64 *plane_start, const int *plane,
-    const double *site,
-    const int64 *vertex_start, const uint16 *vertex_plane, const int *vertex,
-    const int *winding,
+    Faces faces, Segments segments,
     const double *position,       // of all vertices: Voronoi, mesh, cut
-    const int *n_segments, const int64 *segment_end, const int *segment,
-    INOUT int *scratch,           // (9 room,)
-    INOUT double *plane_place,    // (2 room,)
-    OUT int *corner,              // (6 room,)
-    OUT int *length,              // (2 room,)
-    OUT int *n_pieces, OUT int *n_piece_corners, OUT int *failed)   // (n,)
+    RegionRoom rooms)
 {
     FOR_EACH_CHUNKED(i, n, 32) {
-        const int64 f = face[i], room = room_start[i];
-        const int most = (int)(room_start[i + 1] - room);
-        int *base = scratch + 9 * room;
+        const int64 f = face[i], room = rooms.start[i];
+        const int most = (int)(rooms.start[i + 1] - room);
+        int *base = rooms.scratch + 9 * room;
         Assembly s = {0, most, 0, base, base + most, base + 2 * most, base + 3 * most};
         int *taken = base + 3 * most;       // after the edges are known
         int *loop_vertex = base + 4 * most, *loop = base + 5 * most, *outer = base + 6 * most;
         int *ring = base + 7 * most;
-        const int p = plane_cell[f], a = (int)(f - plane_start[p]);
-        const int64 first = segment_end[f] - n_segments[f], end = segment_end[f];
+        const int p = faces.cell[f], a = (int)(f - faces.plane_start[p]);
+        const int *segment = segments.segment;
+        const int64 first = segments.end[f] - segments.count[f], end = segments.end[f];
         for (int64 e = first; e < end; ++e) add_edge(&s, segment[4 * e + 1], segment[4 * e]);
 
         // The loop of the face, kept in the room for loops meanwhile.
-        const int n_corners = face_loop(vertex_plane, vertex_start[p], vertex_start[p + 1], a,
-                                        loop_vertex, ring, most);
+        const int n_corners = face_loop(faces.vertex_plane, faces.vertex_start[p],
+                                        faces.vertex_start[p + 1], a, loop_vertex, ring, most);
         if (n_corners == 0) s.failed = 1;
         for (int k = 0; k < n_corners; ++k)
-            add_inside_parts(&s, position, winding, segment, first, end, vertex[loop_vertex[k]],
-                             vertex[loop_vertex[k + 1 == n_corners ? 0 : k + 1]], ring[k]);
+            add_inside_parts(&s, position, faces.winding, segment, first, end,
+                             faces.vertex[loop_vertex[k]],
+                             faces.vertex[loop_vertex[k + 1 == n_corners ? 0 : k + 1]], ring[k]);
 
         // Follow the edges into loops.
         sort_edges(&s);
@@ -343,8 +367,8 @@ KERNEL void assemble_regions(
         }
 
         // Place the corners in the plane of the face.
-        const Vec3d home = load_vec3d(site, p);
-        const Vec3d normal = load_vec3d(site, plane[f]) - home;
+        const Vec3d home = load_vec3d(faces.site, p);
+        const Vec3d normal = load_vec3d(faces.site, faces.plane[f]) - home;
         const double ax = fabs(normal.x), ay = fabs(normal.y), az = fabs(normal.z);
         Vec3d u = ax <= ay && ax <= az ? make_vec3d(0.0, normal.z, -normal.y)
             : ay <= az ? make_vec3d(-normal.z, 0.0, normal.x)
@@ -353,7 +377,7 @@ KERNEL void assemble_regions(
         Vec3d v = make_vec3d(normal.y * u.z - normal.z * u.y, normal.z * u.x - normal.x * u.z,
                              normal.x * u.y - normal.y * u.x);
         v = v * (1.0 / norm(v));
-        double *place_u = plane_place + 2 * room, *place_v = place_u + most;
+        double *place_u = rooms.plane_place + 2 * room, *place_v = place_u + most;
         double extent = 0.0;
         for (int k = 0; k < n_placed; ++k) {
             const Vec3d x = load_vec3d(position, loop_vertex[k]) - home;
@@ -363,16 +387,17 @@ KERNEL void assemble_regions(
                                              fabs(place_v[k] - place_v[0])));
         }
         Region region = {n_placed, 1e-11 * extent * extent, loop_vertex, place_u, place_v, ring, 0,
-                         corner + 6 * room, length + 2 * room, 0, 0, 6 * most, 2 * most};
+                         rooms.corner + 6 * room, rooms.length + 2 * room, 0, 0, 6 * most,
+                         2 * most};
         if (n_loops < most) {
             loop[n_loops] = n_placed;
             cut_region(&region, n_loops, loop, outer);
         } else s.failed = 1;
         for (int k = 0; k < region.n_corners; ++k)
             region.corner[k] = loop_vertex[region.corner[k]];
-        n_pieces[i] = region.n_pieces;
-        n_piece_corners[i] = region.n_corners;
-        failed[i] = s.failed;
+        rooms.n_pieces[i] = region.n_pieces;
+        rooms.n_piece_corners[i] = region.n_corners;
+        rooms.failed[i] = s.failed;
     }
 }
 

@@ -66,6 +66,12 @@ def inner_polygons(
     crossed = xp.flatnonzero(n_segments > 0).astype(xp.int32)
     room = 2 * n_segments[crossed] + 2 * n_corners[crossed] + 8
     room_start = device.to_host(list_starts(device, room))
+    faces = device.struct(
+        "geometry/regions.cu", "Faces", cell=plane_cell, plane_start=cells.plane_start,
+        plane=cells.plane, site=cells.grid.point, vertex_start=cells.vertex_start,
+        vertex_plane=cells.vertex_plane, vertex=cells.vertex, winding=winding)
+    segments = device.struct("geometry/regions.cu", "Segments", count=n_segments, end=segment_end,
+                             segment=segment)
     parts = []
     bounds = _bounds(room_start, CHUNK_EDGES)
     for first, end in itertools.pairwise(bounds):
@@ -73,13 +79,14 @@ def inner_polygons(
         start = device.from_host(room_start[first:end + 1] - room_start[first])
         size = int(room_start[end] - room_start[first])
         corner, length = xp.empty(6 * size, xp.int32), xp.empty(2 * size, xp.int32)
-        counts = [xp.empty(len(face), xp.int32) for _ in range(3)]
+        n_pieces, n_piece_corners, failed = (xp.empty(len(face), xp.int32) for _ in range(3))
         kernels.assemble_regions(
-            len(face), face, start, plane_cell, cells.plane_start, cells.plane, cells.grid.point,
-            cells.vertex_start, cells.vertex_plane, cells.vertex, winding, position, n_segments,
-            segment_end, segment, xp.empty(9 * size, xp.int32), xp.empty(2 * size, xp.float64),
-            corner, length, *counts)
-        parts.append((face, start, corner, length, *counts))
+            len(face), face, faces, segments, position, device.struct(
+                "geometry/regions.cu", "RegionRoom", start=start,
+                scratch=xp.empty(9 * size, xp.int32),
+                plane_place=xp.empty(2 * size, xp.float64), corner=corner, length=length,
+                n_pieces=n_pieces, n_piece_corners=n_piece_corners, failed=failed))
+        parts.append((face, start, corner, length, n_pieces, n_piece_corners, failed))
 
     # Lay whole faces and pieces out in the order of the planes.
     n_polygons, polygon_corners = copies.copy(), copies * n_corners

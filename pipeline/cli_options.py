@@ -44,8 +44,8 @@ def ends_in_sentences(command: Command) -> Command:
 
 
 def check_device_name(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """Refuse words that name no device."""
-    if not re.fullmatch(r"auto|cpu|guard|cuda(:\d{1,3})?", value):
+    """Refuse words that name no device; ``warp``, for tests, is not advertised."""
+    if not re.fullmatch(r"auto|cpu|guard|warp|cuda(:\d{1,3})?", value):
         raise click.BadParameter(f"{value!r}; use auto, cpu, guard or cuda:N")
     return value
 

@@ -296,9 +296,8 @@ KERNEL void fill_packets(
 // Closest hit of each ray: distance in units of its direction, and triangle. Rays meet triangles
 // from both sides.
 KERNEL void trace_closest(
-    int n,
-    const float *node_box, const int *node_child, const float *packet,
-    const int *slot_triangle, const int *slot_fragment,
+    int n, Bvh tree,
+    const int *slot_triangle,     // (p, 8)
     const float *origin,          // (n, 3)
     const float *direction,       // (n, 3)
     const float *t_max,           // (n,)
@@ -306,7 +305,7 @@ KERNEL void trace_closest(
     OUT int *triangle)            // (n,): -1 for a miss
 {
     FOR_EACH_GROUP(i, n, 64) {
-        const Bvh bvh = {node_box, node_child, packet, slot_fragment};
+        const Bvh bvh = tree;   // no store below can change it
         const Ray ray = {load_vec3(origin, i), load_vec3(direction, i), 0.0f, t_max[i]};
         const Inside anywhere = {-1, {0}};
         const Hit hit = closest_hit(bvh, ray, anywhere);
@@ -317,16 +316,14 @@ KERNEL void trace_closest(
 
 // Whether each ray meets anything before t_max, from either side.
 KERNEL void trace_any(
-    int n,
-    const float *node_box, const int *node_child, const float *packet,
-    const int *slot_fragment,
+    int n, Bvh tree,
     const float *origin,          // (n, 3)
     const float *direction,       // (n, 3)
     const float *t_max,           // (n,)
     OUT int *blocked)             // (n,)
 {
     FOR_EACH_GROUP(i, n, 64) {
-        const Bvh bvh = {node_box, node_child, packet, slot_fragment};
+        const Bvh bvh = tree;   // no store below can change it
         const Ray ray = {load_vec3(origin, i), load_vec3(direction, i), 0.0f, t_max[i]};
         const Inside anywhere = {-1, {0}};
         blocked[i] = any_hit(bvh, ray, anywhere);
@@ -336,9 +333,7 @@ KERNEL void trace_any(
 // The first slot that each ray enters, or leaves where it starts inside. Groups of eight rays that
 // run side by side, as those of a tile of pixels do, walk together.
 KERNEL void first_hits(
-    int n,
-    const float *node_box, const int *node_child, const float *packet,
-    const int *slot_fragment,
+    int n, Bvh tree,
     const float *origin,          // (8 n, 3)
     const float *direction,       // (8 n, 3)
     const int *inside,            // (1 + MAX_INSIDE,): count and fragments, of all rays
@@ -346,7 +341,7 @@ KERNEL void first_hits(
     OUT int *slot)                // (8 n,): -1 for a miss
 {
     FOR_EACH_GROUP(i, n, 16) {
-        const Bvh bvh = {node_box, node_child, packet, slot_fragment};
+        const Bvh bvh = tree;   // no store below can change it
         const int64 first = LANES * i;
         RayPacket rays;
         for (int axis = 0; axis < 3; ++axis) {
@@ -375,13 +370,12 @@ KERNEL void first_hits(
 // Whether a triangle encloses a point, seen along a direction: +1 where the ray leaves through it,
 // -1 where it enters. Summed over a fragment this is 1 inside it.
 KERNEL void crossing_signs(
-    int n, float x, float y, float z, float direction_x, float direction_y, float direction_z,
+    int n, Vec3 origin, Vec3 direction,
     const float *triangle,        // (n, 3, 3)
     OUT int *sign)                // (n,)
 {
     FOR_EACH(i, n) {
-        const Vec3 origin = make_vec3(x, y, z);
-        const Vec3 d = make_vec3(direction_x, direction_y, direction_z);
+        const Vec3 d = direction;
         const Vec3 a = load_vec3(triangle, 3 * i) - origin;
         const Vec3 b = load_vec3(triangle, 3 * i + 1) - origin;
         const Vec3 c = load_vec3(triangle, 3 * i + 2) - origin;

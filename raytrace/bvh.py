@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from vfx.device import Device
+from vfx.device import Device, Record
 
 LANES = 8
 #: How many neighbours along the curve a cluster is compared with, on either side.
@@ -37,6 +37,13 @@ class Bvh:
     slot_fragment: Any    # (p, 8) int32: the fragment that the triangle bounds, or -1
     n_levels: int
 
+    @property
+    def struct(self) -> Record:
+        """The tree as kernels take it."""
+        return self.device.struct(
+            "raytrace/bvh.cuh", "Bvh", node_box=self.node_box, node_child=self.node_child,
+            packet=self.packet, slot_fragment=self.slot_fragment)
+
     def closest_hits(self, origin: Any, direction: Any, t_max: Any) -> tuple[Any, Any]:
         """Return distance (n,) in units of ``direction``, inf for a miss, and triangle (n,).
 
@@ -46,8 +53,7 @@ class Bvh:
         t = xp.empty(len(origin), xp.float32)
         triangle = xp.empty(len(origin), xp.int32)
         self.device.module("raytrace/bvh.cu").trace_closest(
-            len(origin), self.node_box, self.node_child, self.packet, self.slot_triangle,
-            self.slot_fragment, origin, direction, t_max, t, triangle)
+            len(origin), self.struct, self.slot_triangle, origin, direction, t_max, t, triangle)
         return t, triangle
 
     def any_hits(self, origin: Any, direction: Any, t_max: Any) -> Any:
@@ -55,8 +61,7 @@ class Bvh:
         xp = self.device.xp
         blocked = xp.empty(len(origin), xp.int32)
         self.device.module("raytrace/bvh.cu").trace_any(
-            len(origin), self.node_box, self.node_child, self.packet, self.slot_fragment,
-            origin, direction, t_max, blocked)
+            len(origin), self.struct, origin, direction, t_max, blocked)
         return blocked
 
     def first_hits(self, origin: Any, direction: Any, inside: Any) -> tuple[Any, Any]:
@@ -70,8 +75,7 @@ class Bvh:
         t = xp.empty(len(origin), xp.float32)
         slot = xp.empty(len(origin), xp.int32)
         self.device.module("raytrace/bvh.cu").first_hits(
-            len(origin) // LANES, self.node_box, self.node_child, self.packet,
-            self.slot_fragment, origin, direction, inside, t, slot)
+            len(origin) // LANES, self.struct, origin, direction, inside, t, slot)
         return t, slot
 
 

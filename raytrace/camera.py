@@ -85,16 +85,18 @@ class CameraRays:
     def __init__(self, device: Device, view: View, film: Film, *, origin: Array,
                  index_mask: int, seed: int = 0) -> None:
         self.device = device
-        self.resolution = film.resolution
         self.window: Window = data_window(film)
-        self.index_mask = index_mask
-        self.seed = seed
-        self._lens = (view.lens_radius, view.focus)
-        axes = np.stack([view.eye - origin, view.half_width * view.right,
-                         view.half_height * view.up, view.forward, view.right, view.up])
-        self._view = device.from_host(axes.astype(np.float32))
-        self._filter = device.from_host(
-            filter_table(film.filter, film.filter_radius).astype(np.float32))
+        window = self.window
+        width, height = film.resolution
+        self._camera = device.struct(
+            "raytrace/camera.cu", "Camera", width=width, height=height,
+            window_x=window.x, window_y=window.y, window_width=window.width,
+            window_height=window.height, eye=view.eye - origin,
+            half_right=view.half_width * view.right, half_up=view.half_height * view.up,
+            forward=view.forward, right=view.right, up=view.up, lens_radius=view.lens_radius,
+            focus=view.focus, index_mask=index_mask, seed=seed,
+            filter=device.from_host(
+                filter_table(film.filter, film.filter_radius).astype(np.float32)))
 
     def samples(self, tiles: Array, first_sample: int, n_samples: int) -> Rays:
         """Return ``n_samples`` rays through every pixel of ``tiles`` (t,) int32."""
@@ -110,11 +112,8 @@ class CameraRays:
         rays = Rays(pixel=xp.empty(n, xp.int32), sample=xp.empty(n, xp.int32),
                     index=xp.empty(n, xp.int32), origin=xp.empty((n, 3), xp.float32),
                     direction=xp.empty((n, 3), xp.float32))
-        window = self.window
         self.device.module("raytrace/camera.cu").camera_rays(
-            n, *self.resolution, window.x, window.y, window.width, window.height,
-            n_samples, first_sample, self.index_mask, self.seed, *self._lens,
-            self.device.from_host(tiles), self._view, self._filter,
+            n, n_samples, first_sample, self._camera, self.device.from_host(tiles),
             rays.pixel, rays.sample, rays.index, rays.origin, rays.direction)
         return rays
 

@@ -58,10 +58,13 @@ struct Scene {
     const float *pose;          // (pieces, 12): rotation by rows, translation: rest to scene
     const int *piece_material;  // (pieces,): row of the surface
     const float *material;      // (materials, 24)
+    const float *energy;        // (ENERGY_SIZE, ENERGY_SIZE, 2): what lobes reflect in all
+    const int *camera_inside;   // (1 + MAX_INSIDE,): how many pieces are around the camera, which
     int n_props, n_panels;
     const float *prop;          // (props, 16)
     const float *panel;         // (panels, 12)
     bool has_floor, has_glass, has_key;
+    bool is_catcher;            // whether the floor is seen by its shadow alone
     float floor_height, shift_x, shift_z;
     int floor_texture;
     float floor_size;           // of the texture [m]

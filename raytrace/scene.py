@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from vfx.device import Device
+from vfx.device import Device, Record
 from vfx.geometry.handoff import Array, Faces, FragmentsFrame, Solid
 from vfx.raytrace import materials
 from vfx.raytrace.boundary import Boundary, moved_boundary
@@ -90,7 +90,6 @@ class Scene:
                  around: Surroundings, sky: Sky, film: Film, *, eye: Array, reach: float,
                  pixel_angle: float, fade_distance: float) -> None:
         self.device = device
-        self._sky = sky
         boundary = moved_boundary(device, solid, faces, fragments)
         self.origin: Array = boundary.origin
         self.n_triangles = len(boundary.triangle)
@@ -108,17 +107,24 @@ class Scene:
         self.material_table = table
         prop = prop_rows(fragments, around.props, materials.first_prop_row(solid), self.origin)
         panel = panel_rows(around.area_lights, self.origin)
-        tree = self.tree
+        self._sky = self._sky_struct(sky, around.light)
+        self._settings = self._settings_struct(film, around.light, fade_distance)
         normal, uv = device.from_host(faces.normal), device.from_host(faces.uv)
-        self._geometry = [
-            tree.node_box, tree.node_child, tree.packet, tree.slot_fragment,
-            self._tags(rows, solid, fragments, normal, uv), normal, uv,
-            *(device.from_host(array) for array in (
-                self._poses(fragments), self._piece_materials(solid, fragments), table, prop,
-                panel, image_table, pixels))]
-        self._energy = device.from_host(materials.lobe_albedos())
-        self._numbers = self._pack_numbers(
-            solid, around, film, reach, pixel_angle, fade_distance, len(prop), len(panel))
+        self._scene = device.struct(
+            "raytrace/scene.cuh", "Scene",
+            bvh=self.tree.struct, tag=self._tags(rows, solid, fragments, normal, uv),
+            corner_normal=normal, corner_uv=uv,
+            pose=device.from_host(self._poses(fragments)),
+            piece_material=device.from_host(self._piece_materials(solid, fragments)),
+            material=device.from_host(table), energy=device.from_host(materials.lobe_albedos()),
+            camera_inside=self._inside,
+            n_props=len(prop), n_panels=len(panel), prop=device.from_host(prop),
+            panel=device.from_host(panel),
+            image_table=device.from_host(image_table), image=device.from_host(pixels),
+            has_glass=materials.has_glass(table),
+            has_key=any(value > 0.0 for value in around.light.key_color),
+            touch=TOUCH * float(solid.length_scale.min()) + 4e-7 * reach,
+            pixel_angle=pixel_angle, **self._floor_fields(around))
 
     def first_hits(self, rays: Rays) -> tuple[Any, Any]:
         """Return distance and slot of the first face that each ray crosses."""
@@ -129,14 +135,10 @@ class Scene:
         xp = self.device.xp
         n = len(rays.pixel)
         samples = Samples(*(xp.empty((n, width), xp.float32) for width in (3, 3, 3, 3, 2, 2)))
-        sky = self._sky
         self.device.module("raytrace/integrate.cu").integrate(
-            n, self.index_mask, *self._numbers, *self._geometry, sky.image, sky.blurred,
-            sky.harmonic, sky.row_sum, sky.column_sum, self._energy, self._inside,
-            rays.pixel, rays.sample, rays.origin, rays.direction,
-            *(hits or self.first_hits(rays)),
-            samples.radiance, samples.diffuse, samples.specular, samples.refraction,
-            samples.cover, samples.shade)
+            n, self._settings, self._scene, self._sky,
+            self._ray_struct(rays, rays.pixel, hits or self.first_hits(rays)),
+            self.device.struct("raytrace/integrate.cu", "Samples", **vars(samples)))
         return samples
 
     def describe(self, rays: Rays, passes: Mapping[str, Any],
@@ -147,11 +149,18 @@ class Scene:
         ``distance``, ``normal``, ``position``, ``albedo``, and ``identity`` (fragment, element,
         material row, triangle).
         """
+        index = rays.pixel if rays.index is None else rays.index
         self.device.module("raytrace/integrate.cu").describe(
-            len(rays.pixel), *self._numbers, *self._geometry,
-            rays.pixel if rays.index is None else rays.index, rays.origin,
-            rays.direction, *(hits or self.first_hits(rays)), passes["distance"],
-            passes["normal"], passes["position"], passes["albedo"], passes["identity"])
+            len(rays.pixel), self._scene,
+            self._ray_struct(rays, index, hits or self.first_hits(rays)),
+            self.device.struct("raytrace/integrate.cu", "Described", **passes))
+
+    def _ray_struct(self, rays: Rays, pixel: Any, hits: tuple[Any, Any]) -> Record:
+        """Return rays as the kernels take them, numbered by ``pixel``."""
+        first_t, first_slot = hits
+        return self.device.struct(
+            "raytrace/path.cuh", "Rays", pixel=pixel, sample=rays.sample, origin=rays.origin,
+            direction=rays.direction, first_t=first_t, first_slot=first_slot)
 
     def _pieces_around(self, boundary: Boundary, eye: Array) -> Array:
         """Return number and indices of the pieces that a point is inside of, (9,) int32."""
@@ -164,7 +173,7 @@ class Scene:
         direction = np.array([0.5163, 0.6271, 0.5834])
         sign = self.device.xp.empty(len(corner), self.device.xp.int32)
         self.device.module("raytrace/bvh.cu").crossing_signs(
-            len(corner), *map(float, eye), *map(float, direction), corner, sign)
+            len(corner), eye, direction, corner, sign)
         crossing = np.bincount(self.device.to_host(boundary.piece), self.device.to_host(sign))
         around = np.flatnonzero(crossing > 0)[:MAX_INSIDE]
         inside[0] = len(around)
@@ -200,36 +209,43 @@ class Scene:
         row[piece] = materials.FIXED_MATERIALS + 2 * solid.body
         return row
 
-    def _pack_numbers(self, solid: Solid, around: Surroundings, film: Film, reach: float,
-                      pixel_angle: float, fade_distance: float, n_props: int,
-                      n_panels: int) -> list[Any]:
-        """Return the kernels' numbers: (15,) int32 and (17,) float32, in their order."""
-        light, look = around.light, around.floor_look
+    def _settings_struct(self, film: Film, light: Light, fade_distance: float) -> Record:
+        """Return how paths are followed, and the key light."""
         toward_key = np.array(light.key_direction, float)
         if not np.linalg.norm(toward_key) > 0.0:
             raise ValueError("the key light's direction is zero, so it comes from nowhere; give a "
                              "direction toward the light, or set its colour to 0")
         toward_key /= np.linalg.norm(toward_key)
+        return self.device.struct(
+            "raytrace/path.cuh", "Settings", path=film.lighting == "path",
+            occlusion=film.occlusion, bounces=film.bounces, depth=film.depth,
+            index_mask=self.index_mask, fade_distance=fade_distance, clamp=film.clamp,
+            key_spread=float(np.tan(np.deg2rad(light.key_angle))), key_direction=toward_key,
+            key_irradiance=light.key_color)
+
+    def _sky_struct(self, sky: Sky, light: Light) -> Record:
+        """Return the environment, turned as the light says."""
+        turn = np.deg2rad(light.environment_rotation)
+        height, width = sky.image.shape[:2]
+        return self.device.struct(
+            "raytrace/light.cuh", "Sky", width=width, height=height, image=sky.image,
+            blurred=sky.blurred, harmonic=sky.harmonic, turn_cos=float(np.cos(turn)),
+            turn_sin=float(np.sin(turn)), rows=len(sky.column_sum),
+            columns=sky.column_sum.shape[1] - 1, row_sum=sky.row_sum, column_sum=sky.column_sum)
+
+    def _floor_fields(self, around: Surroundings) -> dict[str, Any]:
+        """Return what the scene's struct says of the floor."""
+        look = around.floor_look
         texture, size = TEXTURES.get(look.texture, TEXTURE_IMAGE), look.texture_size
         if texture == 0 and look.checker > 0.0:
             texture, size = TEXTURES["checker"], look.checker
-        image = _image(around.texture)
         # The texture is anchored to the world, whatever the origin; keep the shift small.
-        period = _texture_period(texture, size, image)
+        period = _texture_period(texture, size, _image(around.texture))
         shift = self.origin if period is None else np.mod(self.origin, period)
-        turn = np.deg2rad(light.environment_rotation)
-        touch = TOUCH * float(solid.length_scale.min()) + 4e-7 * reach
-        sky_height, sky_width = self._sky.image.shape[:2]
-        counts = [film.lighting == "path", film.occlusion, look.shadow_catcher, film.bounces,
-                  film.depth, n_props, n_panels, around.floor.enabled and look.visible,
-                  materials.has_glass(self.material_table),
-                  any(value > 0.0 for value in light.key_color), texture, sky_width, sky_height,
-                  len(self._sky.column_sum), self._sky.column_sum.shape[1] - 1]
-        constants = [fade_distance, np.tan(np.deg2rad(light.key_angle)), film.clamp, *toward_key,
-                     *light.key_color, around.floor.height - self.origin[1], shift[0], shift[2],
-                     size, touch, pixel_angle, np.cos(turn), np.sin(turn)]
-        return [self.device.from_host(np.array(counts, np.int32)),
-                self.device.from_host(np.array(constants, np.float32))]
+        return {"has_floor": around.floor.enabled and look.visible,
+                "is_catcher": look.shadow_catcher,
+                "floor_height": around.floor.height - self.origin[1], "shift_x": shift[0],
+                "shift_z": shift[2], "floor_texture": texture, "floor_size": size}
 
 
 def triangle_group(faces: Faces) -> int:

@@ -156,6 +156,7 @@ def test_bond_data_of_clusters_grow_with_the_pairs(device: Device) -> None:
     assert 1.5 * small < large
 
 
+@pytest.mark.warp
 def test_triad_is_computed_and_its_best_time_counts(
     device: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,6 +31,7 @@ def refusal(device: Device, **changed: Any) -> str:
     return str(caught.value)
 
 
+@pytest.mark.warp
 def test_kernel_computes_on_device_arrays(device: Device) -> None:
     x = device.from_host(np.arange(1000, dtype=np.float32))
     y = device.from_host(np.ones(1000, np.float32))
@@ -39,6 +40,7 @@ def test_kernel_computes_on_device_arrays(device: Device) -> None:
         device.to_host(y), 3 * np.arange(1000, dtype=np.float32) + 1)
 
 
+@pytest.mark.warp
 def test_first_argument_bounds_what_is_touched(device: Device) -> None:
     y = device.xp.zeros(4, dtype=np.float32)
     axpy(device, n=2, y=y)
@@ -174,6 +176,7 @@ def test_prepared_launches_run_in_order(device: Device) -> None:
     assert device.to_host(x).tolist() == [a] * 5 and device.to_host(y).tolist() == [b] * 5
 
 
+@pytest.mark.warp
 @pytest.mark.parametrize("repeat", [0, 1, 6, 7, 8, 1000])
 def test_loop_stops_on_halt(device: Device, repeat: int) -> None:
     counter, halt = (device.xp.zeros(1, dtype=np.int32) for _ in range(2))

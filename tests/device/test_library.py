@@ -13,7 +13,8 @@ import pytest
 
 from vfx.device import Device, DeviceError, cpu, hostlib, memory, open_device, source
 
-LIBRARIES = sorted(path.stem.removeprefix("kernels_") for path in cpu.LIBRARIES.glob("*.so"))
+LIBRARIES = sorted(
+    {path.stem.removeprefix("kernels_") for path in cpu.LIBRARIES.glob("*.so")} - {"warp"})
 
 #: Kernels whose inner loop is written in lanes: on AVX2 it must compute whole vectors.
 HOT_KERNELS = ("selftest_lane_arithmetic", "bond_forces", "lattice_forces")
@@ -74,6 +75,7 @@ def lanes_agree_with_numpy(device: Device) -> None:
     np.testing.assert_allclose(device.to_host(precise), inverse, rtol=1.2e-7)
 
 
+@pytest.mark.warp
 def test_lanes_compute_what_numpy_computes(device: Device) -> None:
     lanes_agree_with_numpy(device)
 
@@ -90,6 +92,7 @@ def test_every_built_library_computes_what_numpy_computes(isa: str) -> None:
                    env=os.environ | {"VFX_ISA": isa})
 
 
+@pytest.mark.warp
 def test_integers_agree_with_python(device: Device) -> None:
     random = np.random.default_rng(2)
     words = np.concatenate([
@@ -110,6 +113,7 @@ def test_integers_agree_with_python(device: Device) -> None:
     assert abs(np.corrcoef(drawn[:-1], drawn[1:])[0, 1]) < 5 / np.sqrt(n)
 
 
+@pytest.mark.warp
 def test_vectors_agree_with_numpy(device: Device) -> None:
     a, b = np.random.default_rng(3).standard_normal((2, 999, 3)).astype(np.float32)
     product = device.xp.empty((999, 3), dtype=np.float32)
@@ -138,6 +142,22 @@ def test_library_of_other_source_is_refused(
         device._load("device/unknown.cu", flat)
 
 
+@pytest.mark.parametrize("name", source.kernel_files())
+@pytest.mark.parametrize("device_name", ["cpu", "warp"])
+def test_every_kernel_file_is_built_into_the_library(name: str, device_name: str) -> None:
+    kernels = open_device(device_name).module(name)
+    assert dir(kernels) == sorted(source.signatures(source.flatten(name)))
+    for kernel in dir(kernels):
+        assert getattr(kernels, kernel).native
+
+
+def test_the_build_watches_the_folders_that_hold_kernels() -> None:
+    """Where the source of the build is at hand: a new kernel file must not wait for a new clone."""
+    build = Path(__file__).resolve().parents[2] / "CMakeLists.txt"
+    watched = re.search(r"foreach\(FOLDER ([\w ]+)\)", build.read_text(encoding="utf-8"))
+    assert watched is not None and watched.group(1).split() == list(source.KERNEL_FOLDERS)
+
+
 def test_instruction_set_that_is_not_here_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VFX_ISA", "v9")
     with pytest.raises(DeviceError, match=r"no kernel library .* 'v9' .*built: .*base"):
@@ -145,6 +165,9 @@ def test_instruction_set_that_is_not_here_is_refused(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("VFX_ISA", "v3")
     monkeypatch.setattr(cpu, "cpu_flags", lambda: cpu.V3_FLAGS - {"avx2"})
     with pytest.raises(DeviceError, match="this processor lacks avx2"):
+        open_device("cpu")
+    monkeypatch.setenv("VFX_ISA", "warp")
+    with pytest.raises(DeviceError, match="no instruction set; use --device warp"):
         open_device("cpu")
     monkeypatch.delenv("VFX_ISA")
     assert cpu.choose_isa() == "base"

@@ -26,6 +26,8 @@ from vfx.device.source import (
     text_hash,
 )
 
+#: Beyond, nobody can tell the arguments of a launch apart; a struct counts as one.
+MOST_PARAMETERS = 16
 NAMES = st.from_regex(r"[a-z_][a-z0-9_]{0,11}", fullmatch=True).filter(
     lambda name: name not in DTYPES and name != "const")
 QUALIFIERS = {"in": "const ", "inout": "INOUT ", "out": "OUT ", "value": ""}
@@ -230,6 +232,14 @@ def test_kernel_file_follows_the_rules(name: str) -> None:
     flat = flatten(name)
     assert flat.count(f'#line 1 "{HEADER}"') == 1, "a kernel file includes device.cuh"
     assert signatures(flat), "a kernel file has kernels"
+
+
+@pytest.mark.parametrize("name", kernel_files())
+def test_no_kernel_takes_more_than_a_reader_can_tell_apart(name: str) -> None:
+    many = {kernel: len(signature.parameters)
+            for kernel, signature in signatures(flatten(name)).items()
+            if len(signature.parameters) > MOST_PARAMETERS}
+    assert not many, f"{name}: put what belongs together into structs"
 
 
 def test_kernels_are_found_at_any_depth(tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ def refusal(device: Device, **changed: Any) -> str:
     return str(caught.value)
 
 
+@pytest.mark.warp
 def test_kernel_finds_every_field(device: Device) -> None:
     y = device.from_host(np.arange(4, dtype=np.float32))
     found = device.xp.zeros((4, 10))

@@ -24,6 +24,7 @@ def nearest(point: np.ndarray) -> np.ndarray:
     return cKDTree(point).query(point, k=2)[0][:, 1]
 
 
+@pytest.mark.warp
 def test_distance_and_cover_are_kept_in_a_cube(device: Device) -> None:
     spacing = 0.08
     samples = sample(device, box(), spacing=spacing)
@@ -82,6 +83,7 @@ def test_cover_is_kept_where_points_are_taken_away(device: Device, count: int) -
     assert (away <= samples.cover * samples.size[which]).all()
 
 
+@pytest.mark.warp
 @pytest.mark.parametrize("spacing", [10.0, 1e5])
 def test_a_spacing_larger_than_the_body_gives_one_point(device: Device, spacing: float) -> None:
     shape = joined(sphere(8, 0.01), moved(sphere(8, 0.01), np.array([0.3, 0.0, 0.0])))

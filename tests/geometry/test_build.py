@@ -77,6 +77,7 @@ def test_faces_of_cubes_in_a_mesh_enclose_their_volume(device, ball):
     assert len(all_faces(solid).side) == len(faces.side)
 
 
+@pytest.mark.warp
 def test_hollows_stay_empty(device, tmp_path):
     raw = joined(box((0.3, 0.3, 0.3)), flipped(box((0.2, 0.2, 0.2))))
     path = str(write_obj(tmp_path / "hollow.obj", raw))
@@ -105,6 +106,7 @@ def test_a_mesh_too_thin_for_a_cube_is_refused(device, tmp_path):
         build_solid(device, [body(mesh=path, spacing=0.5)])
 
 
+@pytest.mark.warp
 def test_columns_of_a_closed_mesh_always_end_outside(device):
     raw = sphere(1.0, rings=9)
     # Columns straight through vertices and along edges: the worst for a ray.
@@ -115,6 +117,7 @@ def test_columns_of_a_closed_mesh_always_end_outside(device):
     assert (total == 0).all()
 
 
+@pytest.mark.warp
 def test_wound_volumes_are_those_of_overlapping_boxes(device):
     raw = joined(box(), box(center=(0.5, 0.0, 0.0)))
     once, twice, place = wound_volumes(device, raw.vertex, raw.triangle)

@@ -37,6 +37,7 @@ class HostCells:
         return self.position[self.vertex[self.vertex_start[place]:self.vertex_start[place + 1]]]
 
 
+@pytest.mark.warp
 def test_neighbors_and_vertices_are_those_of_scipy(device: Device) -> None:
     site = np.random.default_rng(1).random((400, 3))
     found = HostCells(device, cells_of(device, site))
@@ -65,6 +66,7 @@ def test_cells_fill_their_box(device: Device, n: int) -> None:
     assert (vertices == 2 * planes - 4).all()
 
 
+@pytest.mark.warp
 def test_every_vertex_is_found_in_all_cells_that_share_it(device: Device) -> None:
     site = np.random.default_rng(3).random((2000, 3))
     found = HostCells(device, cells_of(device, site))
@@ -76,6 +78,7 @@ def test_every_vertex_is_found_in_all_cells_that_share_it(device: Device) -> Non
     assert (count + walls == 4).all()
 
 
+@pytest.mark.warp
 def test_faces_turn_anticlockwise_seen_from_outside(device: Device) -> None:
     site = np.random.default_rng(4).random((30, 3))
     found = HostCells(device, cells_of(device, site))
@@ -95,6 +98,7 @@ def test_faces_turn_anticlockwise_seen_from_outside(device: Device) -> None:
                 assert normal @ (corner[v] - site[i]) > 0
 
 
+@pytest.mark.warp
 def test_a_site_with_a_thousand_neighbors_has_them(device: Device) -> None:
     random = np.random.default_rng(5)
     direction = random.standard_normal((1000, 3))
@@ -113,6 +117,7 @@ def test_sites_that_rounding_cannot_tell_apart_are_named(device: Device) -> None
         cells_of(device, shell)
 
 
+@pytest.mark.warp
 def test_cells_of_a_lattice_have_its_corners_however_rounding_decides(device: Device) -> None:
     # Eight cubes meet at a corner, and each may say otherwise which four of them do.
     place = (np.stack(np.meshgrid(*[np.arange(8)] * 3), axis=-1).reshape(-1, 3) + 0.5) / 8
@@ -125,6 +130,7 @@ def test_cells_of_a_lattice_have_its_corners_however_rounding_decides(device: De
         assert len(np.unique(np.sign(corner), axis=0)) == 8
 
 
+@pytest.mark.warp
 def test_a_short_reach_is_a_wall_of_its_own(device: Device) -> None:
     site = np.array([[0.2, 0.5, 0.5], [0.8, 0.5, 0.5]])
     found = HostCells(device, cells_of(device, site, reach=0.31))

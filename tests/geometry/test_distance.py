@@ -36,6 +36,7 @@ def test_depth_inside_a_box_is_that_to_its_next_side(device: Device) -> None:
     np.testing.assert_allclose(distance, 0.5 - np.abs(point).max(axis=1), atol=1e-14)
 
 
+@pytest.mark.warp
 def test_nearest_is_that_of_all_triangles(device: Device) -> None:
     corner = RANDOM.uniform(-0.5, 0.5, (100, 1, 3)) + RANDOM.normal(0.0, 0.03, (100, 3, 3))
     corner[::17, 2] = corner[::17, 1]           # some have no area
@@ -65,6 +66,7 @@ def test_nothing_is_found_beyond_the_reach(device: Device) -> None:
     np.testing.assert_allclose(device.to_host(nearest), [[2.0, 0.0, 0.0], [0.5, 0.0, 0.0]])
 
 
+@pytest.mark.warp
 @pytest.mark.parametrize("n_boxes", [1, 2, 9])
 def test_winding_number_counts_the_bodies_around_a_point(device: Device, n_boxes: int) -> None:
     corner = np.concatenate([box_corners(1.0 - 0.07 * k) for k in range(n_boxes)])

@@ -14,6 +14,7 @@ def points(n: int, extent: float = 1.5, seed: int = 1) -> np.ndarray:
     return np.random.default_rng(seed).uniform(-extent, extent, (n, 3))
 
 
+@pytest.mark.warp
 def test_a_box_holds_what_is_between_its_sides(device: Device) -> None:
     point = points(20_000)
     found = points_inside(device, box((-1, -0.5, -0.2), (1, 0.5, 0.2)), point)
@@ -43,6 +44,7 @@ def test_half_lines_through_vertices_and_edges_are_not_lost(device: Device) -> N
         assert np.array_equal(found[clear], (radius < 1.0)[clear].astype(np.int32))
 
 
+@pytest.mark.warp
 def test_shells_count_by_their_orientation(device: Device) -> None:
     hollow = joined(sphere(16), turned_in(sphere(16, 0.5)), moved(box(), (2, 0, 0)))
     point = np.array([[0.0, 0.0, 0.0], [0.7, 0.1, 0.0], [2.5, 0.5, 0.5], [1.5, 0.5, 0.5]])

@@ -162,6 +162,7 @@ def test_a_small_fold_is_a_note_and_no_refusal(device):
 
 # ------------------------------------------------------------------ refusals, and repairs
 
+@pytest.mark.warp
 def test_holes_are_named_with_number_and_place(device):
     with pytest.raises(MeshError, match=r"2 holes.* wide at \(.*repair = true") as caught:
         surface(device, without(sphere(rings=24), 5, 600))
@@ -312,6 +313,7 @@ def test_where_repair_does_not_help_it_is_not_advised(device):
         assert advice in str(caught.value) and "repair = true" not in str(caught.value)
 
 
+@pytest.mark.warp
 def test_an_inner_wall_is_refused(device):
     raw = joined(box(), box(center=(1.0, 0.0, 0.0)))
     # Two boxes side by side whose wall is there once: three faces meet at its edges.
@@ -588,6 +590,7 @@ def _cut(s, t):
     return False
 
 
+@pytest.mark.warp
 def test_winding_from_triangles_above_is_that_of_solid_angles(device):
     raw = joined(sphere(rings=8), flipped(box((0.5, 0.5, 0.5))))
     point = np.random.default_rng(3).uniform(-1.1, 1.1, (300, 3))

@@ -94,6 +94,7 @@ def test_a_cell_alone_is_the_whole_surface(device: Device) -> None:
     assert len(elements.faces.side) == len(torus(16).triangle)
 
 
+@pytest.mark.warp
 def test_two_halves_of_a_box_share_its_middle(device: Device) -> None:
     elements = clip(device, box(), [[0.25, 0.5, 0.5], [0.75, 0.5, 0.5]])
     check(elements, box())
@@ -101,6 +102,23 @@ def test_two_halves_of_a_box_share_its_middle(device: Device) -> None:
     assert elements.edge.tolist() == [[0, 1]]
     assert np.linalg.norm(face_normals(elements.faces)[0]) == pytest.approx(1.0, 1e-12)
     assert elements.position[:, 0] == pytest.approx([0.25, 0.75])
+
+
+@pytest.mark.warp
+def test_a_triangle_within_a_ring_of_sites_has_as_many_corners(device: Device) -> None:
+    """The middle cell meets each half of the top with some thirty of its sides."""
+    random = np.random.default_rng(4)
+    angle = 2.0 * np.pi * (np.arange(60) + random.uniform(-0.1, 0.1, 60)) / 60
+    radius = 0.3 * random.uniform(0.999, 1.001, 60)
+    ring = np.stack([radius * np.cos(angle), radius * np.sin(angle), np.zeros(60)], axis=1)
+    site = np.concatenate([np.zeros((1, 3)), ring]) + np.array([0.5, 0.5, 0.9])
+    elements = clip(device, box(), site, reach=2.0)
+    check(elements, box())
+    assert len(elements.volume) == 61
+    assert np.diff(elements.faces.start).max() > 24
+    area = 60 * 0.15**2 * np.tan(np.pi / 60)      # of a polygon, as wide as halfway to the ring
+    middle = np.argmin(np.linalg.norm(elements.position[:, :2] - 0.5, axis=1))
+    assert elements.volume[middle] == pytest.approx(area, rel=0.01)
 
 
 def test_a_lattice_of_sites_makes_cubes(device: Device) -> None:
@@ -132,6 +150,7 @@ def test_volumes_are_those_of_manifold(shape: Surface) -> None:
         assert elements.volume[i] == pytest.approx(cell.volume(), 1e-6)
 
 
+@pytest.mark.warp
 def test_a_cell_in_two_pieces_is_two_elements(device: Device) -> None:
     # The cell of the third site holds the ends of both bars.
     bar = box((0, 0, 0), (1, 0.2, 0.2))
@@ -149,6 +168,7 @@ def test_a_cell_in_two_pieces_is_two_elements(device: Device) -> None:
     assert len(elements.edge) == 2
 
 
+@pytest.mark.warp
 def test_pieces_of_no_size_go_to_their_neighbors(device: Device) -> None:
     # A thorn so thin that the cell of its far side cuts a chip off it.
     shape = box((0, 0, 0), (1, 0.01, 0.01))
@@ -159,6 +179,7 @@ def test_pieces_of_no_size_go_to_their_neighbors(device: Device) -> None:
     assert len(elements.volume) == 3 or elements.volume.min() > 0.01 * 0.1**3
 
 
+@pytest.mark.warp
 def test_a_bubble_within_a_cell_is_not_filled(device: Device) -> None:
     shape = joined(box(), turned_in(moved(sphere(6, 0.03), (0.2, 0.2, 0.2))))
     elements = clip(device, shape, [[0.25, 0.5, 0.5], [0.75, 0.5, 0.5]])
@@ -183,6 +204,7 @@ def test_a_surface_that_crosses_itself_still_adds_up(device: Device) -> None:
     assert elements.volume.sum() == pytest.approx(volume(shape), 1e-9)
 
 
+@pytest.mark.warp
 def test_corners_carry_the_normals_and_uv_of_their_triangle(device: Device) -> None:
     ball = sphere(12)
     smooth = Surface(ball.vertex, ball.triangle,

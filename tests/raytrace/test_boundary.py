@@ -18,6 +18,7 @@ def enclosed_volume(triangle):
     return np.einsum("ni,ni->", a, np.cross(b, c)) / 6.0
 
 
+@pytest.mark.warp
 def test_boundary_encloses_the_volume_of_an_exact_union(
         device, make_solid, keep_elements, make_pieces):
     solid = make_solid((6, 5, 4))
@@ -42,6 +43,7 @@ def test_moved_pieces_keep_their_volume(device, make_solid, make_pieces):
         assert inside == pytest.approx(solid.volume[fragments.fragment == piece].sum(), rel=1e-4)
 
 
+@pytest.mark.warp
 def test_every_edge_of_a_piece_is_shared_bit_for_bit(device, make_solid, make_pieces):
     solid = make_solid((6, 6, 3), spacing=1e-3, center=(0.1, 0.2, 0.3))
     fragments = make_pieces(solid, pieces=5, spread=3.0, turn=1.0)

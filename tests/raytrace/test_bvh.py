@@ -58,6 +58,7 @@ def test_hits_agree_with_embree(device, shattered):
     assert ((triangle >= 0) == np.isfinite(t)).all()
 
 
+@pytest.mark.warp
 def test_any_hit_is_a_closest_hit(device, shattered):
     tree = bvh.build_bvh(device, device.from_host(shattered), group=2)
     origin, direction = random_rays(shattered, 20_000, seed=6)
@@ -85,6 +86,7 @@ def test_no_ray_slips_between_triangles(device, make_solid, make_pieces):
     assert np.abs(t - 1.0).max() < 1e-4
 
 
+@pytest.mark.warp
 @pytest.mark.parametrize("count", [1, 2, 9, 500])
 def test_equal_triangles_are_one_surface(device, count):
     triangle = np.tile(np.float32([[[0, 0, 1], [1, 0, 1], [0, 1, 1]]]), (count, 1, 1))
@@ -94,12 +96,14 @@ def test_equal_triangles_are_one_surface(device, count):
     assert t[0] == 1.0 and np.isinf(t[1])
 
 
+@pytest.mark.warp
 def test_nothing_is_hit_in_an_empty_scene(device):
     tree = bvh.build_bvh(device, device.xp.zeros((0, 3, 3), device.xp.float32))
     t, triangle = traced(device, tree, np.zeros((3, 3), np.float32), np.eye(3, dtype=np.float32))
     assert np.isinf(t).all() and (triangle == -1).all()
 
 
+@pytest.mark.warp
 def test_pairing_by_order_bounds_the_depth(device):
     """Triangles that shrink geometrically make deep chains; the fallback still finds them."""
     scale = 0.5 ** np.arange(120)

@@ -103,6 +103,7 @@ def test_pieces_meet_rays_as_in_embree(device, solids, kind):
     assert (np.einsum("ni,ni->n", ours, theirs) < 0.9999).sum() <= 5
 
 
+@pytest.mark.warp
 @pytest.mark.parametrize("kind", KINDS)
 def test_boundary_is_the_union_of_all_elements(device, solids, kind):
     """Unite the elements one by one in another program; then compare volume and hits."""

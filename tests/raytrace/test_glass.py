@@ -66,6 +66,7 @@ def test_plates_reflect_as_fresnel_says(device, degrees, n_layers):
     assert light.mean() == pytest.approx(expected, abs=4 * 0.5 / np.sqrt(samples))
 
 
+@pytest.mark.warp
 def test_absorption_follows_beer(device):
     """Light through a plate: (1 - R)^2 T / (1 - R^2 T^2), T = exp(-a d / cos)."""
     solid, fragments = layered(1)
@@ -128,6 +129,7 @@ def test_ball_lens_focuses_where_it_should(device):
     assert height[0] / np.tan(turned[0]) == pytest.approx(focal_length, rel=0.05)
 
 
+@pytest.mark.warp
 def test_beyond_the_critical_angle_all_light_is_reflected(device):
     """A right-angled prism sends light back: only its first face reflects some away."""
     vertex = np.array([[x, y, z] for z in (-2.0, 2.0) for x, y in ((0, 0), (1, 0), (0, 1))], float)
@@ -280,6 +282,7 @@ def test_a_camera_inside_glass_sees_out_through_one_interface(device):
     assert np.median(end, axis=0)[1:] == pytest.approx(INDEX * direction[0, 1:], abs=4e-3)
 
 
+@pytest.mark.warp
 def test_faces_of_all_elements_are_closed_under_partners(device, make_solid, make_pieces):
     solid = make_solid((5, 4, 3), spacing=0.1)
     fragments = make_pieces(solid, pieces=7)

@@ -48,6 +48,7 @@ def test_basis_is_orthonormal():
     assert np.allclose(basis.T @ (weight[:, None] * basis), np.eye(N_HARMONICS), atol=3e-3)
 
 
+@pytest.mark.warp
 def test_constant_environment_gives_constant_irradiance(device):
     environment = np.full((HEIGHT, WIDTH, 3), (0.5, 1.0, 2.0), np.float32)
     coefficient = project_environment(environment)
@@ -89,6 +90,7 @@ def test_builtin_environments_match_integration(name):
     assert found.min() > 0.0
 
 
+@pytest.mark.warp
 def test_device_and_host_agree(device):
     environment = load_environment("clear_sky", Path())
     coefficient = project_environment(environment)

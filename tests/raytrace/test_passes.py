@@ -259,6 +259,7 @@ def test_chunks_of_rays_and_order_of_tiles_leave_no_trace(shoot, monkeypatch):
         assert np.array_equal(values, {**second.channels, **second.matte_channels}[name]), name
 
 
+@pytest.mark.warp
 def test_camera_inside_the_object_sees_its_inside(shoot, make_solid, make_pieces, device,
                                                    floor_plane):
     solid = make_solid((4, 4, 4), spacing=0.5)
@@ -269,6 +270,7 @@ def test_camera_inside_the_object_sees_its_inside(shoot, make_solid, make_pieces
     assert made["depth.Z"].max() < 1.23 and np.isfinite(made["R"]).all()
 
 
+@pytest.mark.warp
 @pytest.mark.parametrize("shape", ["voronoi", "tet-shell"])
 def test_a_texture_colours_the_surface_and_not_the_broken_faces(device, make_pieces, floor_plane,
                                                                 shape):

@@ -49,6 +49,7 @@ def test_white_furnace_returns_one(device, make_solid, make_pieces, floor_plane,
     assert np.allclose(color(passes), 1.0, atol=1e-3)
 
 
+@pytest.mark.warp
 def test_key_light_on_matt_floor_is_lambert(device, make_solid, make_pieces, floor_plane):
     solid = make_solid((1, 1, 1), spacing=1e-3, center=(0.0, 5.0, 0.0))
     light = Light(key_direction=(0.3, 1.0, -0.2), key_color=(2.0, 1.0, 0.5), key_angle=0.0)

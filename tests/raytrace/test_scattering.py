@@ -88,6 +88,7 @@ def test_both_ways_of_lighting_agree_on_a_matt_ball(device):
     assert pictures[0].mean(axis=0) == pytest.approx(pictures[1].mean(axis=0), rel=0.01)
 
 
+@pytest.mark.warp
 @pytest.mark.parametrize("lighting", ["harmonic", "path"])
 def test_panel_lights_a_floor_as_its_solid_angle_says(device, lighting):
     """Below the middle of a disk-like square: E = L times the form factor of a square."""
@@ -145,6 +146,7 @@ def test_diffuse_paths_find_no_narrow_highlights(device):
     assert light.max() < 20.0 * light.mean()
 
 
+@pytest.mark.warp
 def test_panels_are_seen_from_the_front_only(device):
     solid = box_solid((1, 1, 1), spacing=1e-3, center=(50.0, 0.0, 0.0))
     lamp = AreaLight(position=(0.0, 2.0, 0.0), target=(0.0, 0.0, 0.0), size=(1.0, 1.0),

@@ -112,6 +112,7 @@ def test_all_cells_together_are_the_object(device, scene):
     assert on_mesh[both].all()
 
 
+@pytest.mark.warp
 @pytest.mark.parametrize(("ray", "expected"), [
     ((-2.0, 0.5), None),            # A: through the part above the mesh
     ((-2.0, -0.5), (1.0, False)),   # B: through the part below it
@@ -121,11 +122,13 @@ def test_rays_that_miss_the_mesh(device, ray, expected):
     check_figure(device, np.array([*ray, 0.1]), np.array([1.0, 0.0, 0.0]), expected)
 
 
+@pytest.mark.warp
 def test_a_ray_that_meets_the_mesh_from_outside(device):
     """C: down through the mesh, which is the hit."""
     check_figure(device, np.array([0.2, 3.0, 0.1]), np.array([0.0, -1.0, 0.0]), (2.75, True))
 
 
+@pytest.mark.warp
 def test_a_ray_that_meets_the_mesh_from_inside(device):
     """D: up from below: it enters through the plane and leaves through the mesh."""
     check_figure(device, np.array([0.2, -3.0, 0.1]), np.array([0.0, 1.0, 0.0]), (2.0, False))

@@ -83,6 +83,7 @@ def test_history_shows_that_ball_and_body_keep_momentum_and_energy(device: Devic
     assert after["ball_energy"] < 0.9 * before["ball_energy"]
 
 
+@pytest.mark.warp
 def test_free_ball_with_a_mass_falls_and_bounces(device: Device) -> None:
     ball = Projectile(radius=5e-3, position=(0.1, 5e-3 + 1e-6, 0.0), velocity=(1.0, 0.0, 0.0),
                       mass=1.0, falls=True)
@@ -101,6 +102,7 @@ def test_free_ball_with_a_mass_falls_and_bounces(device: Device) -> None:
         assert device.to_host(sim.balls.velocity)[0] == pytest.approx([0.0, 5.0, 0.0], abs=1e-9)
 
 
+@pytest.mark.warp
 def test_ball_without_a_mass_flies_on(device: Device) -> None:
     ball = Projectile(radius=5e-3, position=(0.0, 0.0, -8e-3), velocity=(0.0, 0.0, 40.0))
     sim = setup(device, (6, 6, 2), projectiles=(ball,))
@@ -138,6 +140,7 @@ def support(normal: np.ndarray, axes: np.ndarray) -> float:
     return float(0.5 * SPACING * np.abs(axes.T @ normal).sum())
 
 
+@pytest.mark.warp
 @pytest.mark.parametrize("rotation", [(0.0, 0.0, 0.0), (20.0, -50.0, 70.0)])
 @pytest.mark.parametrize("shape", ["plane", "sphere", "box face", "box corner"])
 def test_support_touches_the_collider(
@@ -202,6 +205,7 @@ def test_keyed_collider_strikes_with_its_own_speed(device: Device) -> None:
 # ------------------------------------------------------------------ regions
 
 
+@pytest.mark.warp
 def test_fixed_and_driven_regions_hold_exactly(device: Device) -> None:
     end = {"size": (2.1e-3, 1.0, 1.0)}
     until = 150.5 * STEP
@@ -316,6 +320,7 @@ def bonds_across(solid: object, horizon: float, crack: Crack) -> tuple[int, int]
     return len(a), int(((at >= 0.0) & (at <= 1.0)).all(1).sum())
 
 
+@pytest.mark.warp
 def test_crack_removes_just_the_bonds_that_cross_it(device: Device) -> None:
     crack = Crack(origin=(-5.13e-3, 0.31e-3, -3e-3), u=(5.0e-3, 0.9e-3, 0.2e-3),
                   v=(0.0, 0.4e-3, 6e-3))
@@ -331,6 +336,7 @@ def test_crack_removes_just_the_bonds_that_cross_it(device: Device) -> None:
     assert np.array_equal(sim.acceleration, np.zeros((240, 3), np.float32))
 
 
+@pytest.mark.warp
 def test_halves_of_a_cut_body_do_not_pull_each_other(device: Device) -> None:
     crack = Crack(origin=(0.0, -1.0, -1.0), u=(0.0, 2.0, 0.0), v=(0.0, 0.0, 2.0))
     sim = setup(device, (6, 3, 3), cracks=(crack,))

@@ -40,11 +40,13 @@ def test_rigid_motion_raises_no_force(device: Device, place: float, seed: int) -
     assert sim.n_bonds == sim.initial_bonds.sum() // 2
 
 
+@pytest.mark.warp
 def test_undeformed_body_has_exactly_no_force(device: Device) -> None:
     sim = block(device, (5, 4, 3), center=(1.2345, -7.1, 3.3))
     assert np.array_equal(sim.acceleration, np.zeros((60, 3), np.float32))
 
 
+@pytest.mark.warp
 @pytest.mark.parametrize("horizon", [1.0, 2.0, 3.0])
 def test_force_is_the_sum_over_all_pairs(device: Device, horizon: float) -> None:
     sim = block(device, (7, 6, 5), horizon=horizon, material=replace(GLASS, strain_limit=1.0))

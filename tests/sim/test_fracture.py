@@ -21,6 +21,7 @@ def stretched(sim: Simulation, stretch: float) -> np.ndarray:
     return sim.solid.position * np.array([1.0 + stretch, 1.0, 1.0])
 
 
+@pytest.mark.warp
 def test_bond_breaks_at_its_threshold_and_not_before(device: Device) -> None:
     sim = block(device, (2, 1, 1), horizon=1.0)
     assert sim.n_bonds == 1
@@ -69,6 +70,7 @@ def test_edges_are_recorded_with_their_step(device: Device) -> None:
     assert len(sim.broken_edges(int(step[0]))[0]) == 0
 
 
+@pytest.mark.warp
 def test_compression_raises_the_limit_of_the_next_step(device: Device) -> None:
     alpha, squeeze = 0.25, 3e-4
     material = dataclasses.replace(GLASS, compression_strengthening=alpha)
@@ -101,6 +103,7 @@ def two_cubes(device: Device, gap: float, stiffness: float = 1e8) -> Simulation:
     return sim
 
 
+@pytest.mark.warp
 @pytest.mark.parametrize("gap", [0.1, 0.3, 0.49, 0.51])
 def test_contact_repels_both_alike_by_equation_6(device: Device, gap: float) -> None:
     sim = two_cubes(device, gap * SPACING)
@@ -157,6 +160,7 @@ def test_floor_friction_takes_at_most_the_slide(device: Device) -> None:
         assert sim.velocity[0] == pytest.approx([expected, 1.0, 0.0], abs=1e-12)
 
 
+@pytest.mark.warp
 def test_projectile_force_peaks_at_its_radius(device: Device) -> None:
     radius, stiffness = 0.01, 1e13
     ball = Projectile(radius=radius, position=(0.0, 0.0, 0.0), velocity=(0.0, 0.0, 1.0),
@@ -244,6 +248,7 @@ def test_collecting_contacts_only_when_needed_changes_no_bit() -> None:
     assert all(np.array_equal(there[name], here[name]) for name in there)
 
 
+@pytest.mark.warp
 def test_weakened_bonds_are_those_that_cross_the_path(device: Device) -> None:
     bodies = [Body(name="plate", material="glass", cells=(16, 16, 2), spacing=SPACING)]
     solid = build_solid(bodies)

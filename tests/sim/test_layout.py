@@ -46,6 +46,7 @@ def assert_layouts_agree(device: Device, bodies: list[Body], horizon: float) -> 
     assert one.energies()[1] == pytest.approx(other.energies()[1], rel=1e-5)
 
 
+@pytest.mark.warp
 @pytest.mark.parametrize("horizon", [1.0, 1.5, 3.0, 4.2])
 def test_layouts_agree_on_bonds_and_forces(device: Device, horizon: float) -> None:
     assert_layouts_agree(device, turned_pair(), horizon)
@@ -72,6 +73,7 @@ def test_interior_particle_has_the_bonds_of_the_lattice(device: Device, horizon:
     assert sim.initial_bonds[middle] == len(lattice(horizon)) == sim.initial_bonds.max()
 
 
+@pytest.mark.warp
 def test_adjacent_elements_are_joined_however_far_apart(device: Device) -> None:
     solid = build_solid([Body(name="a", material="glass", cells=(3, 1, 1), spacing=SPACING)])
     solid.edge = np.array([[0, 1], [0, 2], [1, 2]], np.int32)
