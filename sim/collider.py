@@ -32,10 +32,10 @@ class Colliders:
             np.cumsum([0, *map(len, keys)], dtype=np.int32))
         self._key = device.from_host(
             np.array([key for each in keys for key in each], np.float64).reshape(-1, 4))
-        self._at: Any = device.xp.zeros((self.count, 6), np.float64)
+        self.at: Any = device.xp.zeros((self.count, 6), np.float64)
         #: What particles and balls meet: struct Colliders of collider.cuh.
         self.now = device.struct(
-            "sim/collider.cuh", "Colliders", count=self.count, at=self._at,
+            "sim/collider.cuh", "Colliders", count=self.count, at=self.at,
             collider=device.rows("sim/collider.cuh", "Collider", [
                 collider_constants(collider) for collider in colliders]))
         half_edge = 0.5 * edge_length(solid)[:, None, None] * np.swapaxes(solid.orientation, 1, 2)
@@ -47,7 +47,7 @@ class Colliders:
             return []
         return [self._module.move_colliders.prepare(
             self.count, timestep, particles.flag, particles.step, self._key_start, self._key,
-            self._at)]
+            self.at)]
 
     def collide(self, particles: Particles, timestep: float, skin: Record) -> list[Launch]:
         """Return the launch that lets elements bounce; ``skin`` is how far they may go."""

@@ -306,8 +306,8 @@ def test_slurm_requeues_a_simulation_whose_time_is_up(
 def test_a_failed_task_cancels_what_waits_for_it(cluster: Slurm, shot: Path) -> None:
     folder = shot.parent / "failing"
     ids = submit_to(cluster, shot, folder, "--farm-option=--begin=now+1")
-    (folder / "sim").mkdir(parents=True, exist_ok=True)
-    (folder / "sim/manifest.json").mkdir()           # nothing can be listed there
+    folder.mkdir(exist_ok=True)
+    (folder / "sim").touch()                         # nothing can be written below it
     cluster.wait(60.0)
     states = {stage: cluster.jobs()[f"{number} plate.{stage}"] for stage, number in ids.items()
               if f"{number} plate.{stage}" in cluster.jobs()}
