@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from vfx.device import Device, Launch
+from vfx.device import Device, Launch, Record
+from vfx.device.source import Parameter
 from vfx.sim.simulate import Simulation
 
 TRIAD_ITEMS = 1 << 24        # 128 MiB an array, far more than any cache
@@ -38,7 +39,7 @@ def bond_bytes(simulation: Simulation) -> int:
     """Return the bytes that belong to bonds and that every step reads: masks and indices."""
     own = {id(array) for array in vars(simulation.particles).values()}
     n_clusters = simulation.layout.n_clusters
-    launches = simulation.bonds.forces(simulation.particles, simulation.solver.weak_factor)
+    launches = simulation.bonds.forces(simulation.particles)
     found = {}
     for launch in launches:
         for name, array, _ in arrays_of(launch):
@@ -63,7 +64,15 @@ def moved_bytes(simulation: Simulation) -> int:
 
 def arrays_of(launch: Launch) -> Iterable[tuple[str, Any, str]]:
     """Yield (parameter, array, role) of the arrays that a launch is bound to."""
-    for parameter, argument in zip(
-            launch.kernel.signature.parameters, launch.arguments, strict=True):
-        if parameter.role != "value":
+    yield from bound_arrays(launch.kernel.signature.parameters, launch.arguments)
+
+
+def bound_arrays(
+    parameters: Iterable[Parameter], arguments: Iterable[Any]
+) -> Iterable[tuple[str, Any, str]]:
+    """Yield (parameter, array, role) of the arrays among arguments, and of those in structs."""
+    for parameter, argument in zip(parameters, arguments, strict=True):
+        if isinstance(argument, Record):
+            yield from bound_arrays(argument.struct.fields, argument.fields.values())
+        elif parameter.role != "value":
             yield parameter.name, argument, parameter.role

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -80,6 +80,27 @@ def bind_fields(device: Memory, struct: Struct, fields: Mapping[str, Any]) -> Re
     return Record(device, struct, {
         field.name: bind(device, f"struct {struct.name}, field {field.name}", field,
                          fields[field.name]) for field in struct.fields})
+
+
+def bind_rows(device: Memory, struct: Struct, rows: Sequence[Mapping[str, Any]]) -> HostArray:
+    """Return structs filled by name as rows of numbers, (n, words), all of one type."""
+    kinds = {field.dtype if field.role == "value" else "pointer" for field in leaves(struct)}
+    if len(kinds) > 1 or "pointer" in kinds:
+        raise KernelError(f"struct {struct.name}: rows hold numbers of one type, "
+                          f"not {', '.join(sorted(kinds))}")
+    dtype = np.dtype(kinds.pop())
+    values = [bind_fields(device, struct, row).value for row in rows]
+    table: HostArray = np.concatenate([np.zeros(0, struct_dtype(struct)), *values]).view(dtype)
+    return table.reshape(len(rows), struct.size // dtype.itemsize)
+
+
+def leaves(struct: Struct) -> Iterator[Parameter]:
+    """Yield the fields of a struct and of those inside it that are no structs themselves."""
+    for field in struct.fields:
+        if field.struct is None:
+            yield field
+        else:
+            yield from leaves(field.struct)
 
 
 def bind(device: Memory, where: str, parameter: Parameter, argument: Any) -> Any:

@@ -6,6 +6,8 @@
 // FOR_EACH      a grid-stride loop on CUDA, an OpenMP loop on the host
 // FOR_EACH_GROUP the same over groups of LANES lanes: on CUDA LANES threads of a warp run
 //               the body together, on the host one thread runs it on whole vectors
+// FOR_EACH_GROUP_WITH the same, and each host thread keeps copies of the structs named behind, so
+//               that no store makes it read their fields again
 // FOR_LANES     a loop over the lanes of a group inside FOR_EACH_GROUP, for what is not vectors
 // UNROLL        unrolls a loop on CUDA, so that arrays become registers; UNROLL_HOST one on
 //               the host, so that its counter becomes constants
@@ -43,6 +45,7 @@ typedef unsigned char uint8;
 #define FOR_EACH_GROUP(g, n, chunk)                                           \
     for (int64 g = ((int64)blockIdx.x * blockDim.x + threadIdx.x) / LANES;    \
          g < (n); g += (int64)gridDim.x * blockDim.x / LANES)
+#define FOR_EACH_GROUP_WITH(g, n, chunk, ...) FOR_EACH_GROUP(g, n, chunk)
 #define FOR_LANES(l) for (int l = lane_index(), l##_end = l + 1; l < l##_end; ++l)
 #define UNROLL _Pragma("unroll")
 #define UNROLL_HOST
@@ -154,6 +157,10 @@ DEVICE double double_from_bits(int64 v) { return __longlong_as_double(v); }
     VFX_PRAGMA(omp parallel for schedule(dynamic, chunk) if ((n) > (chunk)))  \
     for (int64 i = 0; i < (int64)(n); ++i)
 #define FOR_EACH_GROUP(g, n, chunk) FOR_EACH_CHUNKED(g, n, chunk)
+#define FOR_EACH_GROUP_WITH(g, n, chunk, ...)                                 \
+    VFX_PRAGMA(omp parallel for schedule(dynamic, chunk) if ((n) > (chunk))   \
+               firstprivate(__VA_ARGS__))                                     \
+    for (int64 g = 0; g < (int64)(n); ++g)
 #define FOR_LANES(l) for (int l = 0; l < LANES; ++l)
 #define UNROLL
 #define UNROLL_HOST VFX_PRAGMA(GCC unroll 16)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from vfx.device.bind import HostArray, KernelError, Record, bind, bind_fields
+from vfx.device.bind import HostArray, KernelError, Record, bind, bind_fields, bind_rows
 from vfx.device.source import Signature, Struct, flatten, read_struct, signatures
 
 
@@ -98,9 +98,24 @@ class Device(ABC):
 
         Its arrays live as long as the struct, or a launch prepared with it.
         """
+        return bind_fields(self, self._struct(file, name), fields)
+
+    def rows(self, file: str, name: str, rows: Sequence[Mapping[str, Any]]) -> Any:
+        """Return many structs, each filled by name, as an array (n, words) of this device.
+
+        All their fields are numbers of one type; a kernel takes a pointer to that type and casts
+        it: ``((const Ball *)ball)[i]``.
+        """
+        return self.from_host(bind_rows(self, self._struct(file, name), rows))
+
+    def fields(self, file: str, name: str) -> list[str]:
+        """Return the names of a struct's fields."""
+        return [field.name for field in self._struct(file, name).fields]
+
+    def _struct(self, file: str, name: str) -> Struct:
         if (file, name) not in self._structs:
             self._structs[file, name] = read_struct(flatten(file), name)
-        return bind_fields(self, self._structs[file, name], fields)
+        return self._structs[file, name]
 
     @abstractmethod
     def _load(self, name: str, text: str) -> Callable[[str], Any]:

@@ -56,6 +56,8 @@ def read_ply(data: bytes) -> RawMesh:
     if which is None or not {"x", "y", "z"} <= vertex.keys():
         raise MeshError(no_triangles("ply"))
     count, index = face[which]
+    if not (np.abs(index) < 2**53).all():
+        raise ValueError("vertices of faces that are no numbers")
     place = np.column_stack([vertex[axis] for axis in "xyz"]).astype(np.float64)
     normal = uv = None
     if {"nx", "ny", "nz"} <= vertex.keys():

@@ -151,8 +151,9 @@ def _read_member(archive: zipfile.ZipFile, name: str) -> npt.NDArray[Any]:
             raise ValueError(f"{name} is no array, or of another size than it says")
         data = memoryview(bytearray(size))
         place = 0
-        while count := member.readinto(data[place:place + _CHUNK]):
-            place += count
+        while chunk := member.read(_CHUNK):
+            data[place:place + len(chunk)] = chunk
+            place += len(chunk)
     order: Literal["F", "C"] = "F" if is_fortran else "C"
     return np.ndarray(shape, dtype, data, order=order)
 

@@ -23,7 +23,7 @@ from vfx.pipeline.cli_options import (
     run_options,
 )
 from vfx.pipeline.cli_preview import add_preview_command
-from vfx.pipeline.errors import MissingInput, PipelineError
+from vfx.pipeline.errors import MissingInput, PipelineError, printable
 from vfx.pipeline.frames import frames_text
 from vfx.pipeline.paths import NamedPath
 from vfx.pipeline.progress import Progress, StopSignals
@@ -182,7 +182,7 @@ def check(shot: Path, work: Path | None) -> None:
             click.echo(line)
         raise
     lines, problems = check_report(opened)
-    click.echo("\n".join(lines))
+    click.echo(printable("\n".join(lines)))
     if problems:
         click.echo("\n".join(str(problem) for problem in problems), err=True)
         sys.exit(problems[0].exit_code)

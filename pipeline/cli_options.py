@@ -13,10 +13,8 @@ from typing import Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from vfx.pipeline.errors import PipelineError, lacks_memory
+from vfx.pipeline.errors import PipelineError, shortage
 from vfx.pipeline.paths import NamedPath
-from vfx.pipeline.physics import host_memory
-from vfx.pipeline.quantities import as_size
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -41,10 +39,8 @@ def ends_in_sentences(command: Command) -> Command:
         except Exception as error:
             if os.environ.get("VFX_DEBUG"):
                 raise
-            if lacks_memory(error):
-                click.echo(f"out of memory, {as_size(host_memory())} is available"
-                           + (f": {error}" if str(error) else "") + "; end other programs, raise "
-                           "the limit of this one, or use a larger machine", err=True)
+            if (lack := shortage(error)) is not None:
+                click.echo(lack + (f" ({error})" if str(error) else ""), err=True)
                 sys.exit(3)
             click.echo(f"vfx failed: {type(error).__name__}: {error} (this is a fault of the "
                        "program; VFX_DEBUG=1 shows where)", err=True)

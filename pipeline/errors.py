@@ -18,10 +18,22 @@ _NO_MEMORY = ("failed to map segment", "cannot allocate memory", "cannot enable 
               "can't start new thread")
 
 
+def printable(text: str) -> str:
+    """Return a text with escapes for what would move the cursor or ring a bell; lines stay.
+
+    Words of a file from a stranger go into messages.
+    """
+    return "".join(letter if letter.isprintable() or letter == "\n" else ascii(letter)[1:-1]
+                   for letter in text)
+
+
 class PipelineError(Exception):
     """An end that was foreseen; its text is meant for a person."""
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class ShotError(PipelineError):
@@ -64,6 +76,20 @@ class Stopped(PipelineError):
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)
         self.exit_code = exit_code
+
+
+def shortage(error: BaseException) -> str | None:
+    """Return what the machine or a limit lacked when something failed, and the way out, or None."""
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        return "too many files are open; raise the limit (ulimit -n), or end other programs"
+    if not lacks_memory(error):
+        return None
+    # Errors are known before any of the libraries below them is loaded.
+    from vfx.device.memory import main_memory
+    from vfx.pipeline.quantities import as_size
+
+    return (f"out of memory, {as_size(main_memory()[0])} is available; end other programs, raise "
+            "the limit of this one (ulimit -v, or that of the job), or use a larger machine")
 
 
 def lacks_memory(error: BaseException) -> bool:

@@ -14,6 +14,7 @@ effects start from.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,7 +70,12 @@ def write_usd(path: Path, reader: PieceReader, options: UsdOptions,
     report(1.0 - _WRITE_SHARE)
 
     def write(temporary: Path) -> None:
-        _Writer(temporary, reader, options).write(pieces, debris, hosts, motion, report)
+        from pxr import Tf
+
+        try:
+            _Writer(temporary, reader, options).write(pieces, debris, hosts, motion, report)
+        except Tf.ErrorException as error:
+            raise OSError(errno.EIO, " ".join(str(error).split())[:200]) from None
 
     publish(path, write)
     kind = "instances of a PointInstancer" if len(pieces) > options.instancer_above else "meshes"

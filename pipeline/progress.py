@@ -23,7 +23,7 @@ from typing import Any
 from tqdm import tqdm
 
 from vfx.pipeline.cache import open_own, storage_errors
-from vfx.pipeline.errors import Stopped, StorageError
+from vfx.pipeline.errors import Stopped, StorageError, printable
 from vfx.pipeline.quantities import as_clock
 from vfx.pipeline.streams import tell
 
@@ -158,6 +158,7 @@ class Progress:
 
     def say(self, text: str) -> None:
         """Print a line about the run, above any bar."""
+        text = printable(text)
         self.log(text)
         if self._quiet:
             return

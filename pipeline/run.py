@@ -27,7 +27,7 @@ from vfx.pipeline.errors import (
     PipelineError,
     ShotError,
     Stopped,
-    lacks_memory,
+    shortage,
 )
 from vfx.pipeline.frames import format_frames, frames_text, select_frames
 from vfx.pipeline.job import Job, default_work_folder
@@ -50,7 +50,6 @@ from vfx.pipeline.physics import (
 )
 from vfx.pipeline.plausible import unit_warnings
 from vfx.pipeline.progress import BEGUN, Progress, StopSignals
-from vfx.pipeline.quantities import as_size
 from vfx.pipeline.shot import Shot, load_shot
 from vfx.pipeline.stage_align import find_lineage, follow_lineage
 from vfx.pipeline.stage_comp import FOLDER as COMP_FOLDER
@@ -206,9 +205,9 @@ def run_job(job: Job) -> None:
         except PipelineError:
             raise
         except Exception as error:
-            if lacks_memory(error):
-                raise MissingInput(f"{name}: out of memory ({as_size(host_memory())} available); "
-                                   f"on a larger machine, run:\n  {_again(job)}") from None
+            if (lack := shortage(error)) is not None:
+                raise MissingInput(f"{name}: {lack}, then run again with:\n"
+                                   f"  {_again(job)}") from None
             raise FrameFailed(f"{name}: {type(error).__name__}: {error}\n"
                               f"run again with:\n  {_again(job)}") from error
     job.progress.say(f"{name}: {_frames_text(job, job.frames)} done, in "

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vfx.pipeline.cache import FINGERPRINT, locked, read_npz, write_result
-from vfx.pipeline.errors import DamagedFile, MissingInput, PipelineError
+from vfx.pipeline.errors import DamagedFile, MissingInput, PipelineError, shortage
 from vfx.pipeline.manifest import State
 
 if TYPE_CHECKING:
@@ -52,6 +52,8 @@ def align_fragments(job: Job) -> None:
         except (PipelineError, MemoryError):
             raise
         except Exception as error:
+            if shortage(error) is not None:
+                raise
             failures[frame] = f"{type(error).__name__}: {error}"
     job.finish(failures)
 

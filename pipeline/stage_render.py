@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from vfx.pipeline.cache import publish
 from vfx.pipeline.colliders import collider_props
-from vfx.pipeline.errors import DamagedFile, PipelineError, ShotError
+from vfx.pipeline.errors import DamagedFile, PipelineError, ShotError, shortage
 from vfx.pipeline.seal import BLANK_SEAL, has_good_seal, place_of, set_seal
 
 if TYPE_CHECKING:
@@ -50,6 +50,8 @@ def render_frames(job: Job) -> None:
         except (PipelineError, MemoryError):
             raise
         except Exception as error:
+            if shortage(error) is not None:
+                raise
             failures[frame] = f"{type(error).__name__}: {error}"
     job.finish(failures)
 

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from vfx.geometry.schema import Rule, rule_of
+from vfx.pipeline.errors import printable
 from vfx.pipeline.paths import why_not
 
 Section = TypeVar("Section")
@@ -46,7 +47,9 @@ class Complaints:
         self.count += 1
         if len(self._told) < MOST_TOLD:
             field = cut(field, _LONGEST_FIELD)
-            self._told.append(printable(f"{field}: {message}" if field else message))
+            # A key may hold anything, the end of a line too.
+            line = f"{field}: {message}" if field else message
+            self._told.append(printable(line.replace("\n", "\\n")))
 
     def unknown(self, field: str, key: str, known: Iterable[str]) -> None:
         """Note a key that does not exist, with the one that was probably meant."""
@@ -84,11 +87,6 @@ def shown(value: Any) -> str:
     else:
         text = repr(value).replace("\n", " ")
     return cut(text)
-
-
-def printable(text: str) -> str:
-    """Return a text on one line, with escapes for what would move the cursor or ring a bell."""
-    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
 
 
 def cut(text: str, longest: int = _LONGEST_SHOWN) -> str:

@@ -29,7 +29,7 @@ from vfx.pipeline.cache import (
     look_at,
 )
 from vfx.pipeline.density import load_density
-from vfx.pipeline.errors import DamagedFile, MissingInput, ShotError
+from vfx.pipeline.errors import DamagedFile, MissingInput, ShotError, shortage
 from vfx.pipeline.manifest import Entry, Manifest, State, read_manifest, update_manifest
 from vfx.pipeline.shot import Shot, is_plain_word
 from vfx.pipeline.stage_render import near_frames, surface_textures
@@ -222,17 +222,16 @@ class Work:
             where = f"{self.shot.path}: light.environment: found {name!r}"
             candidate = self.shot.folder / name
             try:
-                if not is_plain_word(name) and (
-                        "\0" in name or (candidate.exists() and not candidate.is_file())):
-                    kind = "no regular file"
-                    if "\0" not in name and candidate.is_dir():
-                        kind = "a folder"
+                if not is_plain_word(name) and candidate.exists() and not candidate.is_file():
+                    kind = "a folder" if candidate.is_dir() else "no regular file"
                     raise ShotError(f"{where}, which is {kind}; give the name of a built-in "
                                     "environment or an EXR or HDR file")
                 self._environment = load_environment(name, self.shot.folder)
             except FileNotFoundError as error:
                 raise MissingInput(f"{where}; {error}") from None
             except (OSError, ValueError) as error:
+                if shortage(error) is not None:
+                    raise
                 raise ShotError(f"{where}; {error}") from None
         return self._environment
 
@@ -252,6 +251,8 @@ class Work:
             except (FileNotFoundError, ModuleNotFoundError) as error:
                 raise MissingInput(f"{where}: {error}") from None
             except (OSError, ValueError) as error:
+                if shortage(error) is not None:
+                    raise
                 raise ShotError(f"{where}: {error}") from None
             # Only now: who asks again after a refusal must be refused again.
             self._camera = path
@@ -266,6 +267,8 @@ class Work:
             try:
                 self._texture = load_texture(name, self.shot.folder)
             except (OSError, ValueError) as error:
+                if shortage(error) is not None:
+                    raise
                 raise ShotError(f"{self.shot.path}: floor_look.texture: found {name!r}; "
                                 f"{error}") from None
         return self._texture
@@ -291,6 +294,8 @@ class Work:
                             f"{MAX_PIXELS_TOGETHER} are taken together (such as four of 8192 x "
                             "8192); make some smaller")
                 except (OSError, ValueError) as error:
+                    if shortage(error) is not None:
+                        raise
                     raise ShotError(f"{self.shot.path}: materials.{material}.surface.texture: "
                                     f"found {name!r}; {error}") from None
             self._images = found
@@ -307,6 +312,8 @@ class Work:
                 try:
                     pictures[weakening.image] = load_density(self.shot.folder / weakening.image)
                 except (OSError, ValueError) as error:
+                    if shortage(error) is not None:
+                        raise
                     raise ShotError(f"{where}; {error}") from None
             self._densities = pictures
         return self._densities

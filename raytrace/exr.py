@@ -8,6 +8,7 @@ is the caller's business.
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import sys
@@ -38,8 +39,11 @@ def write_exr(path: Path, channels: Mapping[str, Array], header: Mapping[str, An
     attributes.update(header)
     pixels = {name: np.ascontiguousarray(channel, np.float32) if exact else _stored(name, channel)
               for name, channel in channels.items()}
-    # The library replaces what is in the dictionaries it gets: these are our own copies.
-    OpenEXR.File(attributes, pixels).write(str(path))
+    # The library replaces what is in the dictionaries it gets: these are our own copies. It does
+    # not say when a disk gets full behind its back, so the bytes are written here.
+    data = io.BytesIO()
+    OpenEXR.File(attributes, pixels).write(data)
+    Path(path).write_bytes(data.getbuffer())
 
 
 def _stored(name: str, channel: Array) -> Array:
@@ -55,6 +59,7 @@ def exr_extent(path: Path) -> tuple[int, int, int]:
     is no such header, or it speaks of deep pixels, of which there is no telling how many.
     """
     sizes, is_deep = [], False
+    _try_open(path)
     try:
         with _silent(), OpenEXR.File(str(path), header_only=True) as file:
             for part in file.parts:
@@ -62,6 +67,8 @@ def exr_extent(path: Path) -> tuple[int, int, int]:
                 sizes.append((*(int(size) for size in high - low + 1),
                               len(part.header["channels"])))
                 is_deep |= part.header.get("type") in (OpenEXR.deepscanline, OpenEXR.deeptile)
+    except (MemoryError, OSError):
+        raise
     except Exception as error:  # as in read_exr
         raise _unreadable(path, error) from None
     if is_deep:
@@ -78,16 +85,23 @@ def read_exr(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
     """
     if not Path(path).is_file():
         raise FileNotFoundError(f"{path}: the image does not exist")
+    _try_open(path)
     try:
         with _silent(), OpenEXR.File(str(path), separate_channels=True) as file:
             # The arrays are their own: they outlive the file.
             channels = {name: channel.pixels for name, channel in file.channels().items()}
             header = dict(file.header())
-    except MemoryError:
+    except (MemoryError, OSError):         # of the system, which has opened it a moment before
         raise
     except Exception as error:  # the library raises many kinds, RuntimeError above all
         raise _unreadable(path, error) from None
     return channels, header
+
+
+def _try_open(path: Path) -> None:
+    """Raise what the system says of a file; the library calls all of it damage."""
+    with open(path, "rb"):
+        pass
 
 
 def _unreadable(path: Path, error: Exception) -> ValueError:
@@ -107,8 +121,10 @@ def _silent() -> Iterator[None]:
         sys.stderr.flush()
         try:
             kept = os.dup(2)
-        except OSError:            # there is none to turn away
-            yield
+        except OSError as error:
+            if error.errno != errno.EBADF:
+                raise
+            yield                  # there is none to turn away
             return
         try:
             nowhere = os.open(os.devnull, os.O_WRONLY)

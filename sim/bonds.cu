@@ -2,6 +2,26 @@
 #include "device/device.cuh"
 #include "sim/laws.cuh"
 #include "sim/layout.cuh"
+#include "sim/particles.cuh"
+
+// Pairs of clusters, and the slots that tiles of clusters sum into.
+struct Pairs {
+    const int *tile_start;      // (n_tiles + 1,) first cluster of a tile
+    const int *tile_slot;       // (n_tiles + 1,) first slot of a tile
+    const int *own_slot;        // (n_clusters,) slot of a cluster in its own tile
+    const int *pair_start;      // (n_clusters + 1,) first pair of a cluster
+    const int *pair_second;     // (n_pairs,)
+    const int *pair_slot;       // (n_pairs,) where the second cluster's sums go
+};
+
+// The bodies at rest.
+struct RestShape {
+    float edge;                 // of partial volumes, see volume_share; 0 for full ones
+    const double *origin;       // (n_clusters, 3) [unit]
+    const float *rest;          // (n_clusters, 3, LANES) [unit] relative to the origin
+    const float *per_scale;     // (n_clusters,) unit / lambda
+    const float *weight;        // (n_clusters, LANES) V sqrt(c) [N^(1/2)]
+};
 
 #define ROW_BITS ((1 << LANES) - 1)
 
@@ -15,10 +35,11 @@ DEVICE void load_rest(
     }
 }
 
-// The bonds of particle i of cluster a with the lanes of cluster b, and their rest vectors.
+// The bonds, `live` of them, of particle i of cluster a with the lanes of cluster b, and their
+// rest vectors.
 DEVICE Bond bond_of_row(
-    const float *rest, const int *displacement, int64 a, int i,
-    const lane_f *rest_b, const lane_i *moved_b, lane_f *xi)
+    const float *rest, const int *displacement, int64 a, int i, int live,
+    const lane_f *rest_b, const lane_i *moved_b, lane_f zero, lane_f *xi)
 {
     lane_f u[3];
     for (int k = 0; k < 3; ++k) {
@@ -27,7 +48,7 @@ DEVICE Bond bond_of_row(
         u[k] = lane_float(lane_splat(displacement[at]) - moved_b[k]);
     }
     const lane_f rest2 = rest_squared(xi);
-    return bond_now(xi, u, rest2, lane_sqrt(rest2));
+    return bond_now(xi, u, rest2, lane_sqrt(rest2), live, false, zero);
 }
 
 // Number of the pair of clusters whose first is a, or -1.
@@ -73,40 +94,35 @@ KERNEL void find_bonds(
 // stretch of each particle. Each pair is visited once and acts on both ends; sums go to the
 // slots of the tile, which nobody else writes.
 KERNEL void bond_forces(
-    int n_tiles, float least_threshold, float weak_factor, int smaller, float edge,
+    int n_tiles, bool is_weakened, Pairs pairs, RestShape shape, Limits limits,
     const int *flag,
     const int64 *step,
-    const int *tile_start,      // (n_tiles + 1,) first cluster of a tile
-    const int *tile_slot,       // (n_tiles + 1,) first slot of a tile
-    const int *own_slot,        // (n_clusters,) slot of a cluster in its own tile
-    const int *pair_start,      // (n_clusters + 1,) first pair of a cluster
-    const int *pair_second,     // (n_pairs,)
-    const int *pair_slot,       // (n_pairs,) where the second cluster's sums go
     const uint64 *pair_weak,    // (n_pairs,) bonds on a weakened path
     const uint64 *pair_edge,    // (n_pairs,) bonds of adjacent elements
     const int *pair_edge_start, // (n_pairs,) number of the first of them
-    const double *origin,       // (n_clusters, 3) [unit]
-    const float *rest,          // (n_clusters, 3, LANES) [unit] relative to the origin
     const int *displacement,    // (n_clusters, 3, LANES) [unit], modulo 2^32
-    const float *per_scale,     // (n_clusters,) unit / lambda
-    const float *weight,        // (n_clusters, LANES) V sqrt(c) [N^(1/2)]
-    const float *threshold,     // (n_clusters, LANES) tau'
     INOUT uint64 *pair_live,    // (n_pairs,)
     INOUT int64 *edge_step,     // (n_edges,) step at which an edge broke
     OUT float *slot)            // (n_slots, 4, LANES) force and smallest stretch
 {
     if (flag[FLAG_HALT]) return;
-    const lane_f zero = lane_splat(0.0f), least = lane_splat(weak_factor * least_threshold);
+    const lane_f zero = lane_splat(0.0f);
     FOR_EACH_GROUP(tile, n_tiles, 1) {
-        for (int64 s = tile_slot[tile]; s < tile_slot[tile + 1]; ++s)
+        const float edge = shape.edge, *rest = shape.rest, *weight = shape.weight;
+        const float *per_scale = shape.per_scale, *threshold = limits.threshold;
+        const double *origin = shape.origin;
+        const int *pair_second = pairs.pair_second, *pair_slot = pairs.pair_slot;
+        for (int64 s = pairs.tile_slot[tile]; s < pairs.tile_slot[tile + 1]; ++s)
             for (int k = 0; k < 4; ++k) lane_store(slot + LANES * (4 * s + k), zero);
 
-        for (int a = tile_start[tile]; a < tile_start[tile + 1]; ++a) {
+        for (int a = pairs.tile_start[tile]; a < pairs.tile_start[tile + 1]; ++a) {
+            const BondLaw own_law = bond_law(limits.law, limits.body[a]);
+            const lane_f safe = safe_stretch(own_law, limits.least_threshold, is_weakened);
             lane_f sum[LANES][4];
             UNROLL for (int i = 0; i < LANES; ++i)
                 for (int k = 0; k < 4; ++k) sum[i][k] = zero;
 
-            for (int p = pair_start[a]; p < pair_start[a + 1]; ++p) {
+            for (int p = pairs.pair_start[a], last = pairs.pair_start[a + 1]; p < last; ++p) {
                 uint64 live = pair_live[p];
                 if (!live) continue;
                 const int b = pair_second[p];
@@ -121,37 +137,27 @@ KERNEL void bond_forces(
 
                 FOR_ROWS(i, live) {
                     lane_f xi[3];
-                    const Bond bond = bond_of_row(
-                        rest, displacement, a, i, rest_b, moved_b, xi);
-
-                    const lane_i on = lane_from_bits((int)(live >> (LANES * i)));
+                    const int row = (int)(live >> (LANES * i));
+                    Bond bond = bond_of_row(
+                        rest, displacement, a, i, row, rest_b, moved_b, zero, xi);
                     const int64 at = LANES * (int64)a + i;
-                    lane_f pull = lane_select(on, bond.pull, zero);
-                    lane_f stretch = pull * bond.length;
-
-                    // Break a bond stretched beyond the limit of its ends; hardly any bond is
-                    // beyond the least threshold of all.
-                    if (UNLIKELY(lane_bits(stretch > least))) {
-                        lane_f limit = bond_limit(
-                            smaller, lane_splat(threshold[at]),
-                            lane_load(threshold + LANES * (int64)b));
-                        const int soft = (int)(pair_weak[p] >> (LANES * i)) & ROW_BITS;
-                        limit = lane_select(lane_from_bits(soft), limit * weak_factor, limit);
-                        const int torn = lane_bits(stretch > limit);
+                    if (UNLIKELY(bond_may_break(bond, safe))) {
+                        const int torn = bond_break(
+                            own_law, lane_splat(threshold[at]),
+                            lane_load(threshold + LANES * (int64)b),
+                            (int)(pair_weak[p] >> (LANES * i)) & ROW_BITS, bond);
                         broken |= (uint64)torn << (LANES * i);
-                        pull = lane_select(lane_from_bits(torn), zero, pull);
-                        stretch = pull * bond.length;
                     }
 
-                    // Pull both ends: c V_i V_j stretch, along the bond (eq. 3).
-                    pull = pull * (weight_b * weight[at]);
+                    // Pull both ends together, along the bond.
+                    lane_f pull = bond_force(own_law, bond) * (weight_b * weight[at]);
                     if (edge > 0.0f) pull = pull * volume_share(xi, edge, per_scale[a]);
                     for (int k = 0; k < 3; ++k) {
                         sum[i][k] = lane_fnma(pull, bond.y[k], sum[i][k]);
                         back[k] = lane_fma(pull, bond.y[k], back[k]);
                     }
-                    sum[i][3] = lane_min(sum[i][3], stretch);
-                    back[3] = lane_min(back[3], stretch);
+                    sum[i][3] = lane_min(sum[i][3], bond.stretch);
+                    back[3] = lane_min(back[3], bond.stretch);
                 }
 
                 // Note broken bonds, and the step for those between adjacent elements.
@@ -171,7 +177,7 @@ KERNEL void bond_forces(
 
             // Add the rows' sums to the cluster's own slot.
             lane_fence();
-            float *own = slot + LANES * 4 * (int64)own_slot[a];
+            float *own = slot + LANES * 4 * (int64)pairs.own_slot[a];
             UNROLL for (int i = 0; i < LANES; ++i) {
                 float total[4];
                 for (int k = 0; k < 3; ++k) total[k] = own[LANES * k + i] + lane_sum(sum[i][k]);
@@ -217,36 +223,30 @@ KERNEL void contact_bonds(
 }
 
 // Sums over each particle's live bonds, for set-up and diagnostics: V_j |xi|, V_j / |xi|,
-// the number of bonds, and half their energy [J] (c stretch^2 |xi| V_i V_j / 2 a bond).
+// the number of bonds, and half their energy [J].
 KERNEL void bond_sums(
-    int n_tiles, float unit, float edge,
-    const int *tile_start,      // (n_tiles + 1,)
-    const int *tile_slot,       // (n_tiles + 1,)
-    const int *own_slot,        // (n_clusters,)
-    const int *pair_start,      // (n_clusters + 1,)
-    const int *pair_second,     // (n_pairs,)
-    const int *pair_slot,       // (n_pairs,)
+    int n_tiles, float unit, Pairs pairs, RestShape shape,
+    const float *law,           // (n_bodies,) rows of BondLaw
+    const int *body,            // (n_clusters,)
     const uint64 *pair_live,    // (n_pairs,)
-    const double *origin,       // (n_clusters, 3)
-    const float *rest,          // (n_clusters, 3, LANES)
     const int *displacement,    // (n_clusters, 3, LANES)
-    const float *per_scale,     // (n_clusters,)
-    const float *weight,        // (n_clusters, LANES)
     const float *volume,        // (n_clusters, LANES)
     OUT float *slot)            // (n_slots, 4, LANES)
 {
     const lane_f zero = lane_splat(0.0f);
     const lane_f one = lane_splat(1.0f);
     FOR_EACH_GROUP(tile, n_tiles, 1) {
-        for (int64 s = tile_slot[tile]; s < tile_slot[tile + 1]; ++s)
+        const float edge = shape.edge, *rest = shape.rest, *weight = shape.weight;
+        for (int64 s = pairs.tile_slot[tile]; s < pairs.tile_slot[tile + 1]; ++s)
             for (int k = 0; k < 4; ++k) lane_store(slot + LANES * (4 * s + k), zero);
-        for (int a = tile_start[tile]; a < tile_start[tile + 1]; ++a) {
-            float *own = slot + LANES * 4 * (int64)own_slot[a];
-            for (int p = pair_start[a]; p < pair_start[a + 1]; ++p) {
-                const int b = pair_second[p];
+        for (int a = pairs.tile_start[tile]; a < pairs.tile_start[tile + 1]; ++a) {
+            const BondLaw own_law = bond_law(law, body[a]);
+            float *own = slot + LANES * 4 * (int64)pairs.own_slot[a];
+            for (int p = pairs.pair_start[a]; p < pairs.pair_start[a + 1]; ++p) {
+                const int b = pairs.pair_second[p];
                 lane_f rest_b[3];
                 lane_i moved_b[3];
-                load_rest(origin, rest, a, b, rest_b);
+                load_rest(shape.origin, rest, a, b, rest_b);
                 for (int k = 0; k < 3; ++k)
                     moved_b[k] = lane_load(displacement + LANES * (3 * (int64)b + k));
                 const lane_f weight_b = lane_load(weight + LANES * (int64)b);
@@ -255,18 +255,18 @@ KERNEL void bond_sums(
                 const uint64 live = pair_live[p];
                 FOR_ROWS(i, live) {
                     lane_f xi[3];
+                    const int row = (int)(live >> (LANES * i));
                     const Bond bond = bond_of_row(
-                        rest, displacement, a, i, rest_b, moved_b, xi);
-                    const lane_i on = lane_from_bits((int)(live >> (LANES * i)));
+                        rest, displacement, a, i, row, rest_b, moved_b, zero, xi);
+                    const lane_i on = lane_from_bits(row);
                     const lane_f rest_length = lane_sqrt(rest_squared(xi)) * unit;
                     const lane_f share = lane_select(
-                        on, edge > 0.0f ? volume_share(xi, edge, per_scale[a]) : one, zero);
+                        on, edge > 0.0f ? volume_share(xi, edge, shape.per_scale[a]) : one, zero);
                     const lane_f length = rest_length * share;
                     const lane_f inverse = share / rest_length;
-                    const lane_f stretch = lane_select(on, bond.pull * bond.length, zero);
                     const int64 at = LANES * (int64)a + i;
-                    const lane_f energy =
-                        0.25f * stretch * stretch * length * weight_b * weight[at];
+                    const lane_f energy = lane_select(on, bond_energy(own_law, bond), zero)
+                        * 0.5f * length * weight_b * weight[at];
                     const lane_f count = lane_select(on, one, zero);
                     const float mine[4] = {
                         lane_sum(length * volume_b), lane_sum(inverse * volume_b),
@@ -283,7 +283,7 @@ KERNEL void bond_sums(
                     back[2] = back[2] + count;
                     back[3] = back[3] + energy;
                 }
-                float *to = slot + LANES * 4 * (int64)pair_slot[p];
+                float *to = slot + LANES * 4 * (int64)pairs.pair_slot[p];
                 for (int k = 0; k < 4; ++k)
                     lane_store(to + LANES * k, lane_load(to + LANES * k) + back[k]);
                 lane_fence();
@@ -333,7 +333,7 @@ KERNEL void cut_bonds(
     int n_pairs, int n_cracks,
     const int *pair_first,      // (n_pairs,)
     const int *pair_second,     // (n_pairs,)
-    const double *crack,        // (n_cracks, 12): see crosses_rectangle
+    const double *crack,        // (n_cracks,) rows of Rectangle
     const double *rest_position,// (n_clusters, 3, LANES) [m]
     const uint64 *pair_edge,    // (n_pairs,)
     const int *pair_edge_start, // (n_pairs,)
@@ -349,7 +349,7 @@ KERNEL void cut_bonds(
             const Vec3d a = load_particle(rest_position, first);
             const Vec3d b = load_particle(rest_position, second);
             for (int q = 0; q < n_cracks; ++q)
-                if (crosses_rectangle(crack + 12 * q, a, b)) cut |= bits & (0 - bits);
+                if (crosses_rectangle(((const Rectangle *)crack)[q], a, b)) cut |= bits & (0 - bits);
         }
         if (!cut) continue;
         pair_live[p] &= ~cut;

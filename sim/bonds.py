@@ -8,7 +8,7 @@ threads, and so neither does a single bit of a sum.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from vfx.sim.contact import ContactSearch
 from vfx.sim.ordering import Layout
 from vfx.sim.particles import Particles
 
+FILE = "sim/bonds.cu"
 _BITS_OF_BYTE = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(1, np.uint8)
 
 
@@ -32,9 +33,7 @@ class Bonds(Protocol):
     def set_stiffness(self, particles: Particles, stiffness: Array) -> None:
         """Take the bond stiffness c [N/m^6] of each body."""
 
-    def forces(
-        self, particles: Particles, weak_factor: float, break_rule: str = "larger"
-    ) -> list[Launch]:
+    def forces(self, particles: Particles) -> list[Launch]:
         """Return the launches that break bonds and sum forces into the slots."""
 
     def sums(self, particles: Particles) -> list[Launch]:
@@ -48,8 +47,8 @@ class Bonds(Protocol):
     def weaken(self, planar: Array, segments: Array) -> None:
         """Mark the bonds that cross the segments; ``planar`` is (n, 2) in their plane."""
 
-    def cut(self, particles: Particles, rectangles: Array) -> None:
-        """Cut the bonds that cross (c, 12) rectangles, and note edge step 0."""
+    def cut(self, particles: Particles, rectangles: Any, n_rectangles: int) -> None:
+        """Cut the bonds that cross rows of ``struct Rectangle``, and note edge step 0."""
 
     def count(self) -> int:
         """Return the number of live bonds."""
@@ -81,20 +80,22 @@ class ClusterBonds:
         self._weak = device.xp.zeros(self.n_pairs, np.uint64)
         self._weakened = False
         self._weight = device.xp.zeros(self.layout.particle.shape, np.float32)
-        self._tile_start, self._tile_slot = put(network.tile_start), put(network.tile_slot)
-        self._own_slot = put(network.own_slot)
         self._pair_start, self._pair_first = put(network.pair_start), put(network.pair_first)
-        self._pair_second, self._pair_slot = put(network.pair_second), put(network.pair_slot)
+        self._pair_second = put(network.pair_second)
         self._pair_edge = put(network.pair_edge)
         self._pair_edge_start = put(network.pair_edge_start)
-        self._origin = put(center / unit)
-        self._rest = put(local.astype(np.float32))
-        # Where volumes near the horizon count in full, the kernels are told so by a zero.
-        self._edge = horizon + 0.5 if edge_volume == "partial" else 0.0
         scale = solid.size[np.maximum(self.layout.particle[:, 0], 0)]
-        self._per_scale = put((unit / scale).astype(np.float32))
+        self._pairs = device.struct(
+            FILE, "Pairs", tile_start=put(network.tile_start), tile_slot=put(network.tile_slot),
+            own_slot=put(network.own_slot), pair_start=self._pair_start,
+            pair_second=self._pair_second, pair_slot=put(network.pair_slot))
+        # Where volumes near the horizon count in full, the kernels are told so by a zero.
+        self._shape = device.struct(
+            FILE, "RestShape", edge=horizon + 0.5 if edge_volume == "partial" else 0.0,
+            origin=put(center / unit), rest=put(local.astype(np.float32)),
+            per_scale=put((unit / scale).astype(np.float32)), weight=self._weight)
         self._sum_volume = put(self.layout.scatter((solid.grade * solid.volume).astype(np.float32)))
-        self._module = device.module("sim/bonds.cu")
+        self._module = device.module(FILE)
 
     def set_stiffness(self, particles: Particles, stiffness: Array) -> None:
         """Keep V sqrt(c) for each particle: the product of two is c V_i V_j.
@@ -106,27 +107,19 @@ class ClusterBonds:
         weight = solid.volume * np.sqrt(stiffness[solid.body]) * solid.grade
         self._weight[...] = self._device.from_host(self.layout.scatter(weight.astype(np.float32)))
 
-    def forces(
-        self, particles: Particles, weak_factor: float, break_rule: str = "larger"
-    ) -> list[Launch]:
+    def forces(self, particles: Particles) -> list[Launch]:
         """Return the launch that breaks bonds and sums forces into the slots."""
-        factor = weak_factor if self._weakened else 1.0
         return [self._module.bond_forces.prepare(
-            self.n_tiles, particles.least_threshold, factor,
-            int(break_rule == "smaller"), self._edge, particles.flag, particles.step,
-            self._tile_start, self._tile_slot, self._own_slot, self._pair_start,
-            self._pair_second, self._pair_slot, self._weak, self._pair_edge,
-            self._pair_edge_start, self._origin, self._rest, particles.displacement,
-            self._per_scale, self._weight, particles.threshold, self.live, particles.edge_step,
-            particles.slot)]
+            self.n_tiles, self._weakened, self._pairs, self._shape, particles.limits,
+            particles.flag, particles.step, self._weak, self._pair_edge, self._pair_edge_start,
+            particles.displacement, self.live, particles.edge_step, particles.slot)]
 
     def sums(self, particles: Particles) -> list[Launch]:
         """Return the launch that sums lengths, counts and energies into the slots."""
         return [self._module.bond_sums.prepare(
-            self.n_tiles, self.layout.unit, self._edge, self._tile_start, self._tile_slot,
-            self._own_slot, self._pair_start, self._pair_second, self._pair_slot, self.live,
-            self._origin, self._rest, particles.displacement, self._per_scale, self._weight,
-            self._sum_volume, particles.slot)]
+            self.n_tiles, self.layout.unit, self._pairs, self._shape, particles.law,
+            particles.body, self.live, particles.displacement, self._sum_volume,
+            particles.slot)]
 
     def contact_bonds(
         self, particles: Particles, contact: ContactSearch, steps_ahead: int
@@ -146,11 +139,11 @@ class ClusterBonds:
             self._device.from_host(lanes), self._device.from_host(segments.astype(np.float32)),
             self._weak)
 
-    def cut(self, particles: Particles, rectangles: Array) -> None:
+    def cut(self, particles: Particles, rectangles: Any, n_rectangles: int) -> None:
         """Cut the bonds that cross rectangles."""
         self._module.cut_bonds(
-            self.n_pairs, len(rectangles), self._pair_first, self._pair_second,
-            self._device.from_host(rectangles), particles.rest_position, self._pair_edge,
+            self.n_pairs, n_rectangles, self._pair_first, self._pair_second,
+            rectangles, particles.rest_position, self._pair_edge,
             self._pair_edge_start, self.live, particles.edge_step)
 
     def count(self) -> int:

@@ -3,6 +3,7 @@
 #include "sim/laws.cuh"
 #include "sim/layout.cuh"
 #include "sim/collider.cuh"
+#include "sim/particles.cuh"
 
 // Place and velocity of each collider at the end of the step, even between its keys.
 KERNEL void move_colliders(
@@ -42,49 +43,43 @@ KERNEL void move_colliders(
 // Bounce the elements whose support is within a collider and that approach it. Ask for new contact
 // candidates where that moves one farther than half the skin.
 KERNEL void collide(
-    int n_clusters, int n_colliders, double dt, double inverse_unit, double half_skin,
-    int64 cluster_stride, int64 axis_stride,
-    const double *collider,     // (n_colliders, COLLIDER_WORDS)
-    const double *collider_at,  // (n_colliders, 6)
-    const int *cluster_body,    // (n_clusters,)
+    int n_clusters, double dt, Colliders colliders, Skin skin, Displacement displacement,
+    const int *body,            // (n_clusters,)
     const double *half_edge,    // (n_bodies, 9) from an element's centre to three of its faces
     const float *inverse_mass,  // (n_clusters, LANES) 0 for padding
     const float *acceleration,  // (n_clusters, 3, LANES) [m/s^2] before the step
-    const double *rest,         // (n_clusters, 3, LANES) [m]
-    const double *noted,        // (n_clusters, 3, LANES) [m]: when contact was last sought
     INOUT int *flag,
-    INOUT double *travel,       // (n_clusters,) [m]: at least as far as noted places are
     INOUT double *velocity,     // (n_clusters, 3, LANES)
-    INOUT double *position,     // (n_clusters, 3, LANES)
-    INOUT int *displacement)    // [unit], modulo 2^32, by the strides
+    INOUT double *position)     // (n_clusters, 3, LANES)
 {
     if (flag[FLAG_HALT]) return;
     FOR_EACH_GROUP(c, n_clusters, 64) {
-        const double *edge = half_edge + 9 * cluster_body[c];
+        const double *edge = half_edge + 9 * body[c];
         double reach2 = 0.0;
         for (int k = 0; k < 9; ++k) reach2 += edge[k] * edge[k];
         bool is_near = false;
-        for (int m = 0; m < n_colliders; ++m) {
-            const double *word = collider + COLLIDER_WORDS * m;
+        for (int m = 0; m < colliders.count; ++m) {
+            const Collider other = collider_of(colliders.collider, m);
+            const double normal[3] = {other.axis_x.x, other.axis_x.y, other.axis_x.z};
             lane_d above = lane_splat(0.0), distance2 = lane_splat(0.0);
             for (int k = 0; k < 3; ++k) {
                 const lane_d away =
-                    lane_load(position + LANES * (3 * c + k)) - collider_at[6 * m + k];
-                above = above + away * word[COLLIDER_AXES + k];
+                    lane_load(position + LANES * (3 * c + k)) - colliders.at[6 * m + k];
+                above = above + away * normal[k];
                 distance2 = distance2 + away * away;
             }
-            const double bound = word[COLLIDER_BOUND] + sqrt(reach2);
-            const bool is_far = word[COLLIDER_KIND] == KIND_PLANE
+            const double bound = other.bound + sqrt(reach2);
+            const bool is_far = other.kind == KIND_PLANE
                 ? lane_all_at_most(above * -1.0, -sqrt(reach2))
                 : lane_all_at_most(distance2 * -1.0, -bound * bound);
             if (is_far) continue;
             is_near = true;
-            const Vec3d place = load_vec3d(collider_at, 2 * m);
-            const Vec3d carried = load_vec3d(collider_at, 2 * m + 1);
+            const Vec3d place = load_vec3d(colliders.at, 2 * m);
+            const Vec3d carried = load_vec3d(colliders.at, 2 * m + 1);
             FOR_LANES(l) {
                 const int64 i = LANES * c + l;
                 if (inverse_mass[i] <= 0.0f) continue;
-                const Surface surface = collider_surface(word, load_particle(position, i) - place);
+                const Surface surface = collider_surface(other, load_particle(position, i) - place);
                 double support = 0.0;
                 for (int k = 0; k < 3; ++k)
                     support += fabs(dot(load_vec3d(edge, k), surface.normal));
@@ -96,11 +91,11 @@ KERNEL void collide(
                         acceleration[component(i, 0)], acceleration[component(i, 1)],
                         acceleration[component(i, 2)]);
                     const Rebound after = rebound(height, speed, dot(pull, surface.normal), dt,
-                                                  word[COLLIDER_RESTITUTION]);
+                                                  other.restitution);
                     store_particle(position, i, load_particle(position, i)
                                    + surface.normal * (after.height - height));
                     store_particle(velocity, i, carried + leave_surface(
-                        v, surface.normal, after.speed, word[COLLIDER_FRICTION]));
+                        v, surface.normal, after.speed, other.friction));
                 }
             }
         }
@@ -108,13 +103,13 @@ KERNEL void collide(
         lane_d moved2 = lane_splat(0.0);
         for (int k = 0; k < 3; ++k) {
             const int64 at = LANES * (3 * c + k);
-            const lane_d x = lane_load(position + at), moved = x - lane_load(noted + at);
+            const lane_d x = lane_load(position + at), moved = x - lane_load(skin.noted + at);
             moved2 = moved2 + moved * moved;
-            lane_store(displacement + c * cluster_stride + k * axis_stride,
-                       lane_low_bits((x - lane_load(rest + at)) * inverse_unit));
+            note_displacement(displacement, c, k, x);
         }
-        if (!lane_all_at_most(moved2, half_skin * half_skin)) flag[FLAG_REBUILD] = REBUILD_MOVED;
+        if (!lane_all_at_most(moved2, skin.half_skin * skin.half_skin))
+            flag[FLAG_REBUILD] = REBUILD_MOVED;
         lane_fence();
-        travel[c] = sqrt(lane_highest(moved2));
+        skin.travel[c] = sqrt(lane_highest(moved2));
     }
 }

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from vfx.device import Device, Launch
+from vfx.device import Device, Launch, Record
 from vfx.geometry.handoff import Array, Solid
 from vfx.sim.ordering import Layout
 from vfx.sim.particles import Particles
@@ -25,18 +25,19 @@ class Colliders:
         self, device: Device, colliders: Sequence[Collider], solid: Solid, layout: Layout
     ) -> None:
         self._module = device.module("sim/collider.cu")
-        self._layout = layout
+        self._n_clusters = layout.n_clusters
         self.count = len(colliders)
         keys = [collider.keys or ((0.0, *collider.position),) for collider in colliders]
         self._key_start = device.from_host(
             np.cumsum([0, *map(len, keys)], dtype=np.int32))
         self._key = device.from_host(
             np.array([key for each in keys for key in each], np.float64).reshape(-1, 4))
-        words = [collider_words(collider) for collider in colliders]
-        self.word: Any = device.from_host(np.array(words, np.float64).reshape(-1, 17))
-        self.at: Any = device.xp.zeros((self.count, 6), np.float64)
-        lane = np.maximum(layout.particle[:, 0], 0)
-        self._cluster_body = device.from_host(solid.body[lane].astype(np.int32))
+        self._at: Any = device.xp.zeros((self.count, 6), np.float64)
+        #: What particles and balls meet: struct Colliders of collider.cuh.
+        self.now = device.struct(
+            "sim/collider.cuh", "Colliders", count=self.count, at=self._at,
+            collider=device.rows("sim/collider.cuh", "Collider", [
+                collider_constants(collider) for collider in colliders]))
         half_edge = 0.5 * edge_length(solid)[:, None, None] * np.swapaxes(solid.orientation, 1, 2)
         self._half_edge = device.from_host(half_edge.reshape(-1, 9))
 
@@ -46,25 +47,16 @@ class Colliders:
             return []
         return [self._module.move_colliders.prepare(
             self.count, timestep, particles.flag, particles.step, self._key_start, self._key,
-            self.at)]
+            self._at)]
 
-    def collide(
-        self, particles: Particles, timestep: float, half_skin: float, noted: Any
-    ) -> list[Launch]:
-        """Return the launch that lets elements bounce.
-
-        ``noted`` is where they were when contact was last sought, ``half_skin`` [m] how far they
-        may be from there.
-        """
+    def collide(self, particles: Particles, timestep: float, skin: Record) -> list[Launch]:
+        """Return the launch that lets elements bounce; ``skin`` is how far they may go."""
         if not self.count:
             return []
-        layout = self._layout
         return [self._module.collide.prepare(
-            layout.n_clusters, self.count, timestep, 1.0 / layout.unit, half_skin,
-            layout.cluster_stride, layout.axis_stride, self.word, self.at,
-            self._cluster_body, self._half_edge, particles.inverse_mass, particles.acceleration,
-            particles.rest_position, noted, particles.flag, particles.travel, particles.velocity,
-            particles.position, particles.displacement)]
+            self._n_clusters, timestep, self.now, skin, particles.moved, particles.body,
+            self._half_edge, particles.inverse_mass, particles.acceleration, particles.flag,
+            particles.velocity, particles.position)]
 
 
 def edge_length(solid: Solid) -> Array:
@@ -78,15 +70,18 @@ def edge_length(solid: Solid) -> Array:
     return np.where(solid.kind == "grid", solid.length_scale, mean)
 
 
-def collider_words(collider: Collider) -> list[float]:
-    """Return the constants of a collider as ``collider.cuh`` lists them."""
+def collider_constants(collider: Collider) -> dict[str, Any]:
+    """Return the constants of a collider, by the names of ``struct Collider``."""
     half = [0.5 * edge for edge in collider.size]
     if collider.shape == "plane":
         normal = np.array(collider.normal) / np.linalg.norm(collider.normal)
-        axes: Array = np.concatenate([normal, np.zeros(6)])
+        axes: Array = np.stack([normal, np.zeros(3), np.zeros(3)])
     else:
         # The rows are the box's axes in the world.
-        axes = Rotation.from_euler("xyz", collider.rotation, degrees=True).as_matrix().T.ravel()
+        axes = Rotation.from_euler("xyz", collider.rotation, degrees=True).as_matrix().T
     bound = {"plane": math.inf, "sphere": collider.radius, "box": math.hypot(*half)}
-    return [float(KINDS.index(collider.shape)), collider.restitution, collider.friction,
-            collider.radius, *half, *map(float, axes), bound[collider.shape]]
+    return {
+        "kind": float(KINDS.index(collider.shape)), "restitution": collider.restitution,
+        "friction": collider.friction, "radius": collider.radius, "half_size": half,
+        **dict(zip(("axis_x", "axis_y", "axis_z"), axes, strict=True)),
+        "bound": bound[collider.shape]}

@@ -145,10 +145,9 @@ KERNEL void contact_forces(
             const double within = (double)contact_radius[i] + (double)contact_radius[j];
             const double distance2 = dot(apart, apart);
             if (distance2 >= within * within) continue;
-            // Irregular neighbours may rest closer than half of lambda: leave them alone.
             const double rest = norm(
                 load_particle(rest_position, i) - load_particle(rest_position, j));
-            const double reach = minimum(within, 0.9 * rest);
+            const double reach = contact_reach(within, rest);
             const double distance = sqrt(distance2);
             if (distance >= reach || distance <= 0.0) continue;
             const double part = minimum((double)share[i], (double)share[j]);

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from vfx.geometry.handoff import Array
+from vfx.device import Device
 from vfx.sim.settings import Crack
 
 
-def rectangles(cracks: Sequence[Crack]) -> Array:
-    """Return (c, 12) float64: origin, normal, and the duals of the two sides of each crack.
+def rectangles(device: Device, cracks: Sequence[Crack]) -> Any:
+    """Return the cracks as rows of ``struct Rectangle`` of ``laws.cuh``, on the device.
 
     The product of a place on the rectangle, seen from its origin, with the dual of a side runs
     from 0 to 1 along that side.
     """
-    words = []
+    rows = []
     for crack in cracks:
         u, v = np.array(crack.u), np.array(crack.v)
         normal = np.cross(u, v)
         area2 = normal @ normal
-        words.append(np.concatenate([
-            crack.origin, normal / np.sqrt(area2), np.cross(v, normal) / area2,
-            np.cross(normal, u) / area2]))
-    return np.array(words, np.float64).reshape(-1, 12)
+        rows.append({
+            "origin": crack.origin, "normal": normal / np.sqrt(area2),
+            "across_u": np.cross(v, normal) / area2, "across_v": np.cross(normal, u) / area2})
+    return device.rows("sim/laws.cuh", "Rectangle", rows)

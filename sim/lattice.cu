@@ -3,21 +3,45 @@
 #include "device/device.cuh"
 #include "sim/laws.cuh"
 #include "sim/layout.cuh"
+#include "sim/particles.cuh"
 
-#define OFFSET_WORDS 7  // xi (3), |xi|^2, |xi| [unit], |xi| [m], share of the volume
+// A neighbour at a fixed offset, all float.
+struct Offset {
+    Vec3 xi;                    // [unit]
+    float rest2, rest;          // |xi|^2, |xi| [unit]
+    float length;               // |xi| [m]
+    float share;                // of the neighbour's volume that counts
+};
+
+// The offsets ahead.
+struct Offsets {
+    int count, reach;           // cells along an axis
+    const int *shift;           // (count,) lanes from a particle to its neighbour
+    const float *word;          // (count,) rows of Offset
+    const int *edge_offset;     // (count,) 0, 1, 2 for the three edges ahead, else -1
+};
+
+// Where a body's clusters and tiles are, and the planes that the tiles sum into.
+struct Tiling {
+    int first_cluster, tile_layers, n_layers, rows_b, blocks;
+    int64 axis_stride;          // of the displacement
+    int64 plane_start, plane_stride;    // (n_tiles, 4, plane_stride) floats from plane_start on
+};
+
 #define ROW_BITS ((1 << LANES) - 1)
 
-// The bonds of eight particles with those that are `shift` lanes further: the displacements of
-// the first in `moved`, and in `from` where they lie.
+// The bonds, `live` of them, of eight particles with those that are `shift` lanes further: the
+// displacements of the first in `moved`, and in `from` where they lie.
 DEVICE Bond bond_of_offset(
-    const float *word, const int *const *from, int64 shift, const lane_i *moved)
+    const Offset &offset, const int *const *from, int64 shift, const lane_i *moved, int live,
+    lane_f zero)
 {
-    lane_f xi[3], u[3];
-    for (int k = 0; k < 3; ++k) {
-        xi[k] = lane_splat(word[k]);
-        u[k] = lane_float(lane_load(from[k] + shift) - moved[k]);
-    }
-    return bond_now(xi, u, lane_splat(word[3]), lane_splat(word[4]));
+    const lane_f xi[3] = {
+        lane_splat(offset.xi.x), lane_splat(offset.xi.y), lane_splat(offset.xi.z)};
+    lane_f u[3];
+    for (int k = 0; k < 3; ++k) u[k] = lane_float(lane_load(from[k] + shift) - moved[k]);
+    return bond_now(xi, u, lane_splat(offset.rest2), lane_splat(offset.rest), live,
+                    live == ROW_BITS, zero);
 }
 
 // Set the live bits of the bonds that exist: both ends are cells of the box.
@@ -68,52 +92,52 @@ DEVICE void clear_ahead(
 // horizon is still in the cache; long rows are cut into segments. Planes are cleared just ahead of
 // the sweep. The offsets are sorted so that neighbouring stores do not overlap.
 KERNEL void lattice_forces(
-    int n_tiles, int first_cluster, int tile_layers, int n_layers, int rows_b, int blocks,
-    int n_offsets, int reach, int segment, int64 axis_stride, int64 plane_start,
-    int64 plane_stride, float least_threshold, float weak_factor, int smaller, int partial,
+    int n_tiles, Tiling tiling, Offsets offsets, int segment, bool partial, Limits limits,
     const int *flag,
     const int64 *step,
-    const int *shift,           // (n_offsets,) lanes from a particle to its neighbour
-    const float *word,          // (n_offsets, OFFSET_WORDS)
-    const int *edge_offset,     // (n_offsets,) 0, 1, 2 for the three edges ahead, else -1
-    const int *edge,            // (n_padded, 3) number of those edges
-    const uint8 *weak,          // (n_clusters, n_offsets)
+    const int *edge,            // (n_padded, 3) number of the edges ahead
+    const uint8 *weak,          // (n_clusters, offsets)
     const int *weakened,        // (n_clusters,) whether any bit of `weak` is set
     const int *displacement,    // [unit], modulo 2^32
-    const float *threshold,     // (n_clusters, LANES) tau'
-    INOUT uint8 *live,          // (n_clusters, n_offsets)
+    INOUT uint8 *live,          // (n_clusters, offsets)
     INOUT int64 *edge_step,     // (n_edges,)
-    OUT float *slot)            // (n_tiles, 4, plane_stride) from plane_start on
+    OUT float *slot)            // see Tiling
 {
     if (flag[FLAG_HALT]) return;
     const lane_f zero = lane_splat(0.0f);
     FOR_EACH_GROUP(tile, n_tiles, 1) {
-        float *plane = slot + plane_start + 4 * plane_stride * tile;
-        const int first_layer = (int)tile * tile_layers;
-        const int layers = minimum(tile_layers, n_layers - first_layer);
+        const BondLaw own_law = bond_law(limits.law, limits.body[tiling.first_cluster]);
+        const float *word = offsets.word, *threshold = limits.threshold;
+        const int *shift = offsets.shift, *edge_offset = offsets.edge_offset;
+        const int n_offsets = offsets.count, reach = offsets.reach;
+        const int rows_b = tiling.rows_b, blocks = tiling.blocks;
+        const int64 plane_stride = tiling.plane_stride;
+        float *plane = slot + tiling.plane_start + 4 * plane_stride * tile;
+        const int first_layer = (int)tile * tiling.tile_layers;
+        const int layers = minimum(tiling.tile_layers, tiling.n_layers - first_layer);
         const int n_segments = (blocks + segment - 1) / segment;
 
         for (int sweep = 0; sweep < n_segments * rows_b; ++sweep) {
             const int b = sweep % rows_b;
             const int from_block = segment * (sweep / rows_b);
             const int to_block = minimum(from_block + segment, blocks);
-            clear_ahead(plane, plane_stride, tile_layers + reach, rows_b, blocks,
+            clear_ahead(plane, plane_stride, tiling.tile_layers + reach, rows_b, blocks,
                         b ? b + reach : 0, minimum(b + reach + 1, rows_b),
                         from_block ? from_block + 1 : 0, minimum(to_block + 1, blocks));
             for (int item = 0; item < layers * (to_block - from_block); ++item) {
                 const int64 local = ((int64)(item % layers) * rows_b + b) * blocks
                                     + from_block + item / layers;
-                const int64 c = first_cluster + (int64)first_layer * rows_b * blocks + local;
+                const int64 c =
+                    tiling.first_cluster + (int64)first_layer * rows_b * blocks + local;
                 const int64 at = LANES * c;
                 float *own = plane + LANES + LANES * local;
                 uint8 *mine = live + n_offsets * c;
                 const bool softened = weakened[c] != 0;
-                const lane_f least =
-                    lane_splat(softened ? weak_factor * least_threshold : least_threshold);
+                const lane_f safe = safe_stretch(own_law, limits.least_threshold, softened);
                 const int *from[3];
                 lane_i moved[3];
                 for (int k = 0; k < 3; ++k) {
-                    from[k] = displacement + k * axis_stride + at;
+                    from[k] = displacement + k * tiling.axis_stride + at;
                     moved[k] = lane_load(from[k]);
                 }
                 lane_f sum[3] = {zero, zero, zero}, lowest = zero;
@@ -121,42 +145,33 @@ KERNEL void lattice_forces(
                 for (int o = 0; o < n_offsets; ++o) {
                     const int row = mine[o];
                     if (!row) continue;
-                    const float *constant = word + OFFSET_WORDS * o;
-                    const Bond bond = bond_of_offset(constant, from, shift[o], moved);
-                    lane_f pull = bond.pull;
-                    if (row != ROW_BITS) pull = lane_select(lane_from_bits(row), pull, zero);
-                    lane_f stretch = pull * bond.length;
-
-                    // Break a bond stretched beyond the limit of its ends; hardly any bond is
-                    // beyond the least threshold of all.
-                    if (UNLIKELY(lane_bits(stretch > least))) {
-                        const float *own_limit = threshold + at;
-                        lane_f limit = bond_limit(
-                            smaller, lane_load(own_limit), lane_load(own_limit + shift[o]));
-                        const int soft = softened ? weak[n_offsets * c + o] : 0;
-                        limit = lane_select(lane_from_bits(soft), limit * weak_factor, limit);
-                        const int torn = lane_bits(stretch > limit);
+                    const Offset &offset = ((const Offset *)word)[o];
+                    Bond bond = bond_of_offset(offset, from, shift[o], moved, row, zero);
+                    if (UNLIKELY(bond_may_break(bond, safe))) {
+                        const float *limit = threshold + at;
+                        const int torn = bond_break(
+                            own_law, lane_load(limit), lane_load(limit + shift[o]),
+                            softened ? weak[n_offsets * c + o] : 0, bond);
                         if (torn) {
                             mine[o] = (uint8)(row & ~torn);
-                            pull = lane_select(lane_from_bits(torn), zero, pull);
-                            stretch = pull * bond.length;
                             for (int l = 0; l < LANES && edge_offset[o] >= 0; ++l)
                                 if (torn >> l & 1)
                                     edge_step[edge[3 * (at + l) + edge_offset[o]]] = step[0] + 1;
                         }
                     }
 
-                    // Pull both ends together: c V^2 stretch, along the bond (eq. 3).
-                    if (partial) pull = pull * constant[6];
+                    // Pull both ends together, along the bond.
+                    lane_f pull = bond_force(own_law, bond);
+                    if (partial) pull = pull * offset.share;
                     float *other = own + shift[o];
                     for (int k = 0; k < 3; ++k) {
                         sum[k] = lane_fma(pull, bond.y[k], sum[k]);
                         lane_store(other + k * plane_stride, lane_fnma(
                             pull, bond.y[k], lane_load(other + k * plane_stride)));
                     }
-                    lowest = lane_min(lowest, stretch);
+                    lowest = lane_min(lowest, bond.stretch);
                     lane_store(other + 3 * plane_stride,
-                               lane_min(lane_load(other + 3 * plane_stride), stretch));
+                               lane_min(lane_load(other + 3 * plane_stride), bond.stretch));
                     lane_fence();
                 }
                 for (int k = 0; k < 3; ++k)
@@ -171,46 +186,48 @@ KERNEL void lattice_forces(
 
 // Sums over each particle's live bonds: V |xi|, V / |xi|, their number, half their energy [J].
 KERNEL void lattice_sums(
-    int n_tiles, int first_cluster, int tile_layers, int n_layers, int rows_b, int blocks,
-    int n_offsets, int64 axis_stride, int64 plane_start, int64 plane_stride,
-    float volume, float stiffness,
-    const int *shift,           // (n_offsets,)
-    const float *word,          // (n_offsets, OFFSET_WORDS)
-    const uint8 *live,          // (n_clusters, n_offsets)
+    int n_tiles, Tiling tiling, Offsets offsets, float volume, float stiffness,
+    const float *law,           // (n_bodies,) rows of BondLaw
+    const int *body,            // (n_clusters,)
+    const uint8 *live,          // (n_clusters, offsets)
     const int *displacement,
-    OUT float *slot)            // (n_tiles, 4, plane_stride) from plane_start on
+    OUT float *slot)            // see Tiling
 {
     const lane_f zero = lane_splat(0.0f);
     FOR_EACH_GROUP(tile, n_tiles, 1) {
-        float *plane = slot + plane_start + 4 * plane_stride * tile;
+        const int64 plane_stride = tiling.plane_stride;
+        float *plane = slot + tiling.plane_start + 4 * plane_stride * tile;
         for (int64 p = 0; p < 4 * plane_stride; p += LANES) lane_store(plane + p, zero);
         lane_fence();
-        const int first_layer = (int)tile * tile_layers;
-        const int n_rows = rows_b * minimum(tile_layers, n_layers - first_layer);
+        const int first_layer = (int)tile * tiling.tile_layers;
+        const BondLaw own_law = bond_law(law, body[tiling.first_cluster]);
+        const int rows_b = tiling.rows_b, blocks = tiling.blocks, n_offsets = offsets.count;
+        const int n_rows = rows_b * minimum(tiling.tile_layers, tiling.n_layers - first_layer);
         for (int64 local = 0; local < (int64)n_rows * blocks; ++local) {
-            const int64 c = first_cluster + (int64)first_layer * rows_b * blocks + local;
+            const int64 c = tiling.first_cluster + (int64)first_layer * rows_b * blocks + local;
             float *own = plane + LANES + LANES * local;
             const int *from[3];
             lane_i moved[3];
             for (int k = 0; k < 3; ++k) {
-                from[k] = displacement + k * axis_stride + LANES * c;
+                from[k] = displacement + k * tiling.axis_stride + LANES * c;
                 moved[k] = lane_load(from[k]);
             }
             for (int o = 0; o < n_offsets; ++o) {
                 const int row = live[n_offsets * c + o];
                 if (!row) continue;
-                const float *constant = word + OFFSET_WORDS * o;
-                const Bond bond = bond_of_offset(constant, from, shift[o], moved);
+                const Offset &offset = ((const Offset *)offsets.word)[o];
+                const int64 shift = offsets.shift[o];
+                const Bond bond = bond_of_offset(offset, from, shift, moved, row, zero);
                 const lane_i on = lane_from_bits(row);
-                const lane_f stretch = lane_select(on, bond.pull * bond.length, zero);
-                const float length = constant[5], share = constant[6];
+                const float length = offset.length, share = offset.share;
                 const lane_f term[4] = {
                     lane_select(on, lane_splat(share * volume * length), zero),
                     lane_select(on, lane_splat(share * volume / length), zero),
                     lane_select(on, lane_splat(1.0f), zero),
-                    stretch * stretch * (0.25f * share * stiffness * length)};
+                    lane_select(on, bond_energy(own_law, bond), zero)
+                        * (0.5f * share * stiffness * length)};
                 for (int k = 0; k < 4; ++k) {
-                    float *here = own + k * plane_stride, *there = here + shift[o];
+                    float *here = own + k * plane_stride, *there = here + shift;
                     lane_store(here, lane_load(here) + term[k]);
                     lane_fence();
                     lane_store(there, lane_load(there) + term[k]);
@@ -299,7 +316,7 @@ KERNEL void lattice_weaken(
 KERNEL void lattice_cut(
     int n_clusters, int first_cluster, int n_offsets, int n_cracks,
     const int *shift,           // (n_offsets,)
-    const double *crack,        // (n_cracks, 12): see crosses_rectangle
+    const double *crack,        // (n_cracks,) rows of Rectangle
     const double *rest_position,// (n_clusters, 3, LANES) [m]
     const int *edge_offset,     // (n_offsets,)
     const int *edge,            // (n_padded, 3)
@@ -317,7 +334,7 @@ KERNEL void lattice_cut(
             const Vec3d b = load_particle(rest_position, here + shift[o]);
             bool cut = false;
             for (int q = 0; q < n_cracks; ++q)
-                cut = cut || crosses_rectangle(crack + 12 * q, a, b);
+                cut = cut || crosses_rectangle(((const Rectangle *)crack)[q], a, b);
             if (!cut) continue;
             live[byte] = (uint8)(live[byte] & ~(1 << lane));
             if (edge_offset[o] >= 0) edge_step[edge[3 * here + edge_offset[o]]] = 0;

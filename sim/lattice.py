@@ -14,6 +14,7 @@ the tiles behind it have for it, in that order.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from vfx.sim.material import lattice_offsets, volume_share
 from vfx.sim.ordering import LANES, Layout
 from vfx.sim.particles import Particles
 
+FILE = "sim/lattice.cu"
 #: Layers of rows in a tile, unless the horizon is larger.
 TILE_LAYERS = 8
 #: Forces and displacements that a sweep comes back to, less than what a core's cache holds.
@@ -59,12 +61,6 @@ class Box:
         """Tiles of the body."""
         return -(-self.shape[0] // self.tile_layers)
 
-    @property
-    def tiling(self) -> tuple[int, ...]:
-        """The arguments by which the kernels know tiles and planes."""
-        return (self.n_tiles, self.first_cluster, self.tile_layers, self.shape[0],
-                self.shape[1], self.blocks)
-
     def segment(self, reach: int) -> int:
         """Clusters of a row in a segment: the rows within the horizon fit into the cache."""
         rows = (self.tile_layers + reach) * min(2 * reach + 1, self.shape[1])
@@ -86,9 +82,9 @@ class LatticeBonds:
     ) -> None:
         self._device = device
         self._solid = solid
-        self._module = device.module("sim/lattice.cu")
+        self._module = device.module(FILE)
         self._horizon = horizon
-        self._partial = int(edge_volume == "partial")
+        self._partial = edge_volume == "partial"
         self._reach = int(horizon + 1e-6)
         offset = offsets_ahead(horizon)
         share = np.array([volume_share(float(length), horizon, edge_volume)
@@ -108,19 +104,26 @@ class LatticeBonds:
         self._weak = device.xp.zeros((clusters, self._n_offsets), np.uint8)
         self._weakened = device.xp.zeros(clusters, np.int32)
         self._stiffness = np.zeros(len(self.boxes))
-        self._shift, self._word = [], []
+        ahead = {(1, 0, 0): 0, (0, 1, 0): 1, (0, 0, 1): 2}
+        self._edge_offset = put(np.array(
+            [ahead.get((int(a), int(b), int(r)), -1) for a, b, r in offset], np.int32))
+        self._shift, self._offsets, self._tiling = [], [], []
         for body, box in enumerate(self.boxes):
             rows = offset[:, 0] * box.shape[1] + offset[:, 1]
             shift = rows * LANES * box.blocks + offset[:, 2]
             self._shift.append(put(shift.astype(np.int32)))
-            self._word.append(put(
-                offset_words(solid, body, box, offset, self.layout.unit, share)))
+            self._offsets.append(device.struct(
+                FILE, "Offsets", count=len(offset), reach=self._reach, shift=self._shift[-1],
+                edge_offset=self._edge_offset, word=device.rows(FILE, "Offset", offset_constants(
+                    solid, body, box, offset, self.layout.unit, share))))
+            self._tiling.append(device.struct(
+                FILE, "Tiling", first_cluster=box.first_cluster, tile_layers=box.tile_layers,
+                n_layers=box.shape[0], rows_b=box.shape[1], blocks=box.blocks,
+                axis_stride=self.layout.axis_stride, plane_start=box.plane_start,
+                plane_stride=box.plane_stride))
             self._module.lattice_find(
                 box.n_clusters, box.first_cluster, self._n_offsets, *box.shape, put(offset),
                 self.live)
-        ahead = {(1, 0, 0): 0, (0, 1, 0): 1, (0, 0, 1): 2}
-        self._edge_offset = put(np.array(
-            [ahead.get((int(a), int(b), int(r)), -1) for a, b, r in offset], np.int32))
         lane = self.layout.lane_of()
         cell = self._cells()
         self._edge = put(edge_table(solid, lane, cell, len(particle) * LANES))
@@ -147,27 +150,21 @@ class LatticeBonds:
         for box, unit in zip(self.boxes, self._stiffness, strict=True):
             particles.slot_unit[box.first_cluster:box.first_cluster + box.n_clusters] = unit
 
-    def forces(
-        self, particles: Particles, weak_factor: float, break_rule: str = "larger"
-    ) -> list[Launch]:
+    def forces(self, particles: Particles) -> list[Launch]:
         """Return a launch a body that breaks bonds and sums forces into the slots."""
         return [self._module.lattice_forces.prepare(
-            *box.tiling, self._n_offsets, self._reach, box.segment(self._reach),
-            self.layout.axis_stride, box.plane_start, box.plane_stride,
-            particles.least_threshold, weak_factor, int(break_rule == "smaller"), self._partial,
-            particles.flag, particles.step,
-            self._shift[body], self._word[body], self._edge_offset, self._edge, self._weak,
-            self._weakened, particles.displacement, particles.threshold, self.live,
-            particles.edge_step, particles.slot) for body, box in enumerate(self.boxes)]
+            box.n_tiles, self._tiling[body], self._offsets[body], box.segment(self._reach),
+            self._partial, particles.limits, particles.flag, particles.step, self._edge,
+            self._weak, self._weakened, particles.displacement, self.live, particles.edge_step,
+            particles.slot) for body, box in enumerate(self.boxes)]
 
     def sums(self, particles: Particles) -> list[Launch]:
         """Return a launch a body that sums lengths, counts and energies into the slots."""
         return [self._module.lattice_sums.prepare(
-            *box.tiling, self._n_offsets, self.layout.axis_stride, box.plane_start,
-            box.plane_stride, float(self._solid.length_scale[body] ** 3),
-            float(self._stiffness[body]),
-            self._shift[body], self._word[body], self.live, particles.displacement,
-            particles.slot) for body, box in enumerate(self.boxes)]
+            box.n_tiles, self._tiling[body], self._offsets[body],
+            float(self._solid.length_scale[body] ** 3), float(self._stiffness[body]),
+            particles.law, particles.body, self.live, particles.displacement, particles.slot)
+            for body, box in enumerate(self.boxes)]
 
     def contact_bonds(
         self, particles: Particles, contact: ContactSearch, steps_ahead: int
@@ -190,13 +187,12 @@ class LatticeBonds:
                 self._shift[body], put(lanes), put(segments.astype(np.float32)), self.live,
                 self._weak, self._weakened)
 
-    def cut(self, particles: Particles, rectangles: Array) -> None:
+    def cut(self, particles: Particles, rectangles: Any, n_rectangles: int) -> None:
         """Cut the bonds that cross rectangles."""
-        put = self._device.from_host
         for body, box in enumerate(self.boxes):
             self._module.lattice_cut(
-                box.n_clusters, box.first_cluster, self._n_offsets, len(rectangles),
-                self._shift[body], put(rectangles), particles.rest_position, self._edge_offset,
+                box.n_clusters, box.first_cluster, self._n_offsets, n_rectangles,
+                self._shift[body], rectangles, particles.rest_position, self._edge_offset,
                 self._edge, self.live, particles.edge_step)
 
     def count(self) -> int:
@@ -269,17 +265,17 @@ def slot_sources(boxes: list[Box], reach: int, n_clusters: int) -> tuple[Array, 
     return (row_starts(number[order], n_clusters), np.concatenate(place)[order], floats)
 
 
-def offset_words(
+def offset_constants(
     solid: Solid, body: int, box: Box, offset: Array, unit: float, share: Array
-) -> Array:
-    """Return the constants of each offset, (offsets, 7) float32: see ``lattice.cu``."""
+) -> list[dict[str, Any]]:
+    """Return the constants of each offset, by the names of ``struct Offset``."""
     spacing = float(solid.length_scale[body])
     along = np.zeros((len(offset), 3))
     along[:, list(box.axes)] = offset
     xi = spacing * along @ solid.orientation[body].T / unit
-    length = np.sqrt((along**2).sum(1)) * spacing / unit
-    words = np.column_stack([xi, length**2, length, length * unit, share])
-    return np.ascontiguousarray(words.astype(np.float32))
+    rest = np.sqrt((along**2).sum(1)) * spacing / unit
+    return [{"xi": xi[o], "rest2": rest[o]**2, "rest": rest[o], "length": rest[o] * unit,
+             "share": share[o]} for o in range(len(offset))]
 
 
 def edge_table(solid: Solid, lane: Array, cell: Array, n_padded: int) -> Array:

@@ -1,18 +1,38 @@
 // The physical laws of the solver, without indexing. Symbols and papers: simulate.py.
 #include "device/device.cuh"
 
+// ------------------------------------------------------------------ the law of a bond
+// Layouts know bonds only by what stands here up to the next line: a law of another kind, or one
+// with more constants, changes nothing but this part.
+
+// The constants of a body's bonds, all float: each is the setting of that name, of its material or
+// of the solver; one of several words is their number (laws.py).
+struct BondLaw {
+    float compression_strengthening;    // alpha of levine-2014 eq. 5
+    float weak_factor;                  // strain limit of a weakened bond, relative
+    float break_rule;                   // 0: the larger of its ends' limits counts, 1: the smaller
+};
+
+// The law of a body; `law` holds one row a body.
+DEVICE BondLaw bond_law(const float *law, int body) { return ((const BondLaw *)law)[body]; }
+
 // A bond as it is now, one bond a lane. Lengths may be in any unit, as long as it is one.
 struct Bond {
     lane_f y[3];    // current bond vector
     lane_f length;  // |y|
-    lane_f pull;    // stretch / |y|; the stretch (|y| - |xi|) / |xi| is levine-2014 eq. 2
+    lane_f pull;    // stretch / |y|
+    lane_f stretch; // (|y| - |xi|) / |xi|, levine-2014 eq. 2
 };
 
 // A bond from its rest vector xi, with |xi|^2 and |xi|, and the difference u of its ends'
-// displacements. |y|^2 - |xi|^2 = u . (xi + y) keeps the relative accuracy of small strains in
+// displacements. Lanes whose bit is not in `live` hold no bond and pull nothing; `all_live` spares
+// the question. `zero` comes from outside the loop: a compiler that knows it to be 0 makes a
+// longer way of the choice. |y|^2 - |xi|^2 = u . (xi + y) keeps the relative accuracy of small strains in
 // float32; a bond whose ends moved alike has stretch exactly 0. Square root and division are
 // those of IEEE 754, the same on every processor.
-DEVICE Bond bond_now(const lane_f *xi, const lane_f *u, lane_f rest2, lane_f rest)
+DEVICE Bond bond_now(
+    const lane_f *xi, const lane_f *u, lane_f rest2, lane_f rest, int live, bool all_live,
+    lane_f zero)
 {
     Bond bond;
     for (int k = 0; k < 3; ++k) bond.y[k] = xi[k] + u[k];
@@ -22,6 +42,8 @@ DEVICE Bond bond_now(const lane_f *xi, const lane_f *u, lane_f rest2, lane_f res
     const lane_f length2 = rest2 + growth;
     bond.length = lane_sqrt(length2);
     bond.pull = growth / lane_fma(rest2, bond.length, rest * length2);
+    if (!all_live) bond.pull = lane_select(lane_from_bits(live), bond.pull, zero);
+    bond.stretch = bond.pull * bond.length;
     return bond;
 }
 
@@ -33,11 +55,46 @@ DEVICE lane_f rest_squared(const lane_f *xi)
         xi[0], xi[0], lane_splat(1e-10f))));
 }
 
-// The strain limit of a bond: the larger of those of its ends, or by choice the smaller.
-DEVICE lane_f bond_limit(int smaller, lane_f here, lane_f there)
+// Force that draws the ends together, over |y| and c V_i V_j: levine-2014 eq. 3.
+DEVICE lane_f bond_force(const BondLaw &, const Bond &bond) { return bond.pull; }
+
+// Energy, over |xi| c V_i V_j: the work of that force from rest to this stretch.
+DEVICE lane_f bond_energy(const BondLaw &, const Bond &bond)
 {
-    return smaller ? lane_min(here, there) : lane_max(here, there);
+    return 0.5f * bond.stretch * bond.stretch;
 }
+
+// Stretch up to which no bond breaks. `least` is the smallest tau, below which strengthening
+// takes none, and `is_weakened` whether there are weakened bonds.
+DEVICE lane_f safe_stretch(const BondLaw &law, float least, bool is_weakened)
+{
+    return lane_splat(is_weakened ? law.weak_factor * least : least);
+}
+
+// Whether any of the bonds may break; hardly ever.
+DEVICE bool bond_may_break(const Bond &bond, lane_f safe) { return lane_bits(bond.stretch > safe); }
+
+// Break the bonds stretched beyond tau' of their ends (levine-2014, below eq. 3); return their bits.
+DEVICE int bond_break(const BondLaw &law, lane_f here, lane_f there, int weak, Bond &bond)
+{
+    lane_f limit = law.break_rule == 0.0f ? lane_max(here, there) : lane_min(here, there);
+    limit = lane_select(lane_from_bits(weak), limit * law.weak_factor, limit);
+    const int torn = lane_bits(bond.stretch > limit);
+    if (torn) {
+        bond.pull = lane_select(lane_from_bits(torn), lane_splat(0.0f), bond.pull);
+        bond.stretch = bond.pull * bond.length;
+    }
+    return torn;
+}
+
+// tau' of particles whose strain limit is `limit` and whose least stretched bond, if any is
+// compressed, has the stretch `lowest` <= 0: levine-2014 eq. 5.
+DEVICE lane_f strengthened(const BondLaw &law, lane_f limit, lane_f lowest)
+{
+    return limit - lowest * law.compression_strengthening;
+}
+
+// ------------------------------------------------------------------ other laws
 
 // Share of a neighbour's volume that counts: falls from 1 to 1/2 over the last half length
 // scale before the horizon. `edge` is the horizon + 1/2 in length scales, `per_scale` theirs.
@@ -47,6 +104,10 @@ DEVICE lane_f volume_share(const lane_f *xi, float edge, float per_scale)
     return lane_max(lane_min(share, lane_splat(1.0f)), lane_splat(0.5f));
 }
 
+// Distance [m] below which particles without a bond repel each other: lambda/2, as levine-2014 eq. 6
+// has it, where `within` is that. Irregular neighbours may rest closer: those are left alone.
+DEVICE double contact_reach(double within, double rest) { return minimum(within, 0.9 * rest); }
+
 // Quadratic repulsion [N] of two particles at distance d < reach, levine-2014 eq. 6.
 DEVICE double contact_force(double stiffness, double distance, double reach)
 {
@@ -54,12 +115,15 @@ DEVICE double contact_force(double stiffness, double distance, double reach)
     return stiffness * overlap * overlap;
 }
 
+// Distance [m] from its centre up to which a projectile acts, levine-2014 eq. 7.
+DEVICE double projectile_reach(double radius) { return 1.5 * radius; }
+
 // Magnitude of the projectile's body force [N/m^3] at distance d from its centre,
 // levine-2014 eq. 7 with K_S in N/m^5: zero outside [3r/4, 3r/2], K_S r^2 at d = r.
 DEVICE double projectile_force(double stiffness, double distance, double radius)
 {
     const double inner = distance - 0.75 * radius;
-    const double outer = distance - 1.5 * radius;
+    const double outer = distance - projectile_reach(radius);
     if (inner <= 0.0 || outer >= 0.0) return 0.0;
     const double cubed = cbrt(16.0 * inner * outer * outer);
     return stiffness * cubed * cubed;
@@ -132,15 +196,18 @@ DEVICE Vec3d bounce(Vec3d velocity, Vec3d normal, double restitution, double fri
     return leave_surface(velocity, normal, -restitution * dot(velocity, normal), friction);
 }
 
-// Whether the line from a to b crosses a rectangle: its origin, its normal, and two vectors
-// whose products with a place on it run from 0 to 1 along its sides.
-DEVICE bool crosses_rectangle(const double *rectangle, Vec3d a, Vec3d b)
+// A rectangle: `across_u` and `across_v` are vectors whose products with a place on it, seen from
+// its origin, run from 0 to 1 along its sides. All double.
+struct Rectangle { Vec3d origin, normal, across_u, across_v; };
+
+// Whether the line from a to b crosses a rectangle.
+DEVICE bool crosses_rectangle(const Rectangle &rectangle, Vec3d a, Vec3d b)
 {
-    const Vec3d origin = load_vec3d(rectangle, 0), normal = load_vec3d(rectangle, 1);
-    const double above_a = dot(a - origin, normal), above_b = dot(b - origin, normal);
+    const double above_a = dot(a - rectangle.origin, rectangle.normal);
+    const double above_b = dot(b - rectangle.origin, rectangle.normal);
     if ((above_a > 0.0) == (above_b > 0.0)) return false;
-    const Vec3d at = a + (b - a) * (above_a / (above_a - above_b)) - origin;
-    const double u = dot(at, load_vec3d(rectangle, 2)), v = dot(at, load_vec3d(rectangle, 3));
+    const Vec3d at = a + (b - a) * (above_a / (above_a - above_b)) - rectangle.origin;
+    const double u = dot(at, rectangle.across_u), v = dot(at, rectangle.across_v);
     return u >= 0.0 && u <= 1.0 && v >= 0.0 && v <= 1.0;
 }
 

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from vfx.device import Device
+from vfx.device import Device, Record
 from vfx.geometry.handoff import Array
 from vfx.sim.ordering import LANES, Layout
 
 FLAG_HALT, FLAG_REBUILD, FLAG_FAULT = 0, 1, 2
 HALT_FAULT, HALT_CAPACITY = 1, 2
 REBUILD_ALL = 2
+FILE = "sim/particles.cuh"
 
 
 @dataclass
@@ -28,7 +29,8 @@ class Particles:
     inverse_mass: Any       # (C, 8) float32, 0 for padding
     inverse_density: Any    # (C, 8) float32, 0 for padding
     base_threshold: Any     # (C, 8) float32: tau
-    strengthening: Any      # (C,) float32: alpha
+    body: Any               # (C,) int32: body of a cluster
+    law: Any                # (bodies, words) float32: rows of BondLaw, see laws.cuh
     support: Any            # (C, 8) float32: reach of an element downward
     largest_support: Any    # (C,) float32: the largest of a cluster
     position: Any           # (C, 3, 8) float64
@@ -43,13 +45,18 @@ class Particles:
     flag: Any               # (4,) int32: control words, see layout.cuh
     step: Any               # (1,) int64: steps done
     least_threshold: float  # the smallest tau; tau' is never below it
+    moved: Record           # struct Displacement of particles.cuh: rest and displacement
+    limits: Record          # struct Limits: what breaks bonds
 
 
 def make_particles(
     device: Device, layout: Layout, *, position: Array, volume: Array, density: Array,
-    threshold: Array, strengthening: Array, support: Array, n_edges: int,
+    threshold: Array, support: Array, body: Array, law: Any, n_edges: int,
 ) -> Particles:
-    """Bring (n,) host values into the order of a layout; at rest, without stiffness yet."""
+    """Bring (n,) host values into the order of a layout; at rest, without stiffness yet.
+
+    ``law`` are the bond laws of the bodies, on the device.
+    """
     xp = device.xp
 
     def put(value: Array, fill: float = 0.0) -> Any:
@@ -58,19 +65,25 @@ def make_particles(
     vectors = (layout.n_clusters, 3, LANES)
     rest = layout.scatter(position)
     lane = np.maximum(layout.particle[:, 0], 0)
+    rest_position, limit = device.from_host(rest), put(threshold, fill=1.0)
+    displacement = xp.zeros(3 * LANES * layout.n_clusters, np.int32)
+    body_of, least = device.from_host(body[lane].astype(np.int32)), float(
+        threshold.astype(np.float32).min())
     return Particles(
-        rest_position=device.from_host(rest), inverse_mass=put(1.0 / (density * volume)),
+        rest_position=rest_position, inverse_mass=put(1.0 / (density * volume)),
         inverse_density=put(1.0 / density),
-        base_threshold=put(threshold, fill=1.0),
-        strengthening=device.from_host(strengthening[lane].astype(np.float32)),
-        support=put(support),
+        base_threshold=put(threshold, fill=1.0), body=body_of, law=law, support=put(support),
         largest_support=device.from_host(layout.scatter(support.astype(np.float32)).max(1)),
         position=device.from_host(rest), velocity=xp.zeros(vectors, np.float64),
-        acceleration=xp.zeros(vectors, np.float32),
-        displacement=xp.zeros(3 * LANES * layout.n_clusters, np.int32),
-        threshold=put(threshold, fill=1.0), edge_step=xp.full(max(n_edges, 1), -1, np.int64),
+        acceleration=xp.zeros(vectors, np.float32), displacement=displacement, threshold=limit,
+        edge_step=xp.full(max(n_edges, 1), -1, np.int64),
         slot=xp.zeros(layout.n_slot_floats, np.float32),
         slot_unit=xp.ones(layout.n_clusters, np.float32),
         travel=xp.zeros(layout.n_clusters, np.float64),
-        flag=xp.zeros(4, np.int32), step=xp.zeros(1, np.int64),
-        least_threshold=float(threshold.astype(np.float32).min()))
+        flag=xp.zeros(4, np.int32), step=xp.zeros(1, np.int64), least_threshold=least,
+        moved=device.struct(
+            FILE, "Displacement", inverse_unit=1.0 / layout.unit, rest=rest_position,
+            cluster_stride=layout.cluster_stride, axis_stride=layout.axis_stride,
+            displacement=displacement),
+        limits=device.struct(
+            FILE, "Limits", least_threshold=least, law=law, body=body_of, threshold=limit))

@@ -14,11 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from vfx.device import Device, Launch
+from vfx.device import Device, Launch, Record
 from vfx.geometry.handoff import Array
-from vfx.sim.collider import Colliders
 from vfx.sim.particles import Particles
-from vfx.sim.settings import Floor, Projectile, Solver
+from vfx.sim.settings import Projectile, Solver
 
 #: The largest force of a ball on a particle, in quanta; 2^22 particles may push at once.
 LARGEST_FORCE = 2.0**40
@@ -36,15 +35,19 @@ class Projectiles:
         self._weight = np.array([p.mass * p.falls for p in projectiles])
         place = np.array([p.position for p in projectiles], np.float64).reshape(-1, 3)
         flight = np.array([p.velocity for p in projectiles], np.float64).reshape(-1, 3)
-        words = [[*p.position, *p.velocity, p.radius, p.stiffness,
-                  1.0 / p.mass if p.mass > 0.0 else 0.0, float(p.falls), quantum(p, volume)]
-                 for p in projectiles]
         self._start, self._flight = place, flight
-        self.word = device.from_host(np.array(words, np.float64).reshape(-1, 11))
+        self._ball = device.rows("sim/projectile.cuh", "Ball", [
+            {"start": p.position, "flight": p.velocity, "radius": p.radius,
+             "stiffness": p.stiffness, "inverse_mass": 1.0 / p.mass if p.mass > 0.0 else 0.0,
+             "falls": float(p.falls), "quantum": quantum(p, volume)} for p in projectiles])
         self.position: Any = device.from_host(place)
         self.velocity: Any = device.from_host(flight)
         self.acceleration: Any = device.xp.zeros(place.shape, np.float64)
-        self.force: Any = device.xp.zeros(place.shape, np.int64)
+        self._force: Any = device.xp.zeros(place.shape, np.int64)
+        #: What particles meet: struct Balls of projectile.cuh.
+        self.acting = device.struct(
+            "sim/projectile.cuh", "Balls", count=self.count, ball=self._ball,
+            position=self.position, velocity=self.velocity, force=self._force)
 
     def persistent(self) -> dict[str, Any]:
         """Return the device arrays that a resume needs."""
@@ -52,15 +55,13 @@ class Projectiles:
                 "ball_acceleration": self.acceleration}
 
     def move(
-        self, particles: Particles, solver: Solver, floor: Floor, colliders: Colliders
+        self, particles: Particles, timestep: float, floor: Record, colliders: Record
     ) -> list[Launch]:
-        """Return the launch that moves the balls by a step."""
+        """Return the launch that moves the balls by a step, off ``floor`` and ``colliders``."""
         if not self.count:
             return []
         return [self._module.move_projectiles.prepare(
-            self.count, colliders.count, solver.timestep,
-            floor.height if floor.enabled else -1e300, floor.restitution, floor.friction,
-            particles.flag, particles.step, self.word, colliders.word, colliders.at,
+            self.count, timestep, floor, colliders, particles.flag, particles.step, self._ball,
             self.acceleration, self.velocity, self.position)]
 
     def push(self, particles: Particles, solver: Solver, half_step: float) -> list[Launch]:
@@ -68,7 +69,7 @@ class Projectiles:
         if not self.mass.any():
             return []
         return [self._module.push_projectiles.prepare(
-            self.count, half_step, *solver.gravity, particles.flag, self.word, self.force,
+            self.count, half_step, solver.gravity, particles.flag, self._ball, self._force,
             self.velocity, self.acceleration)]
 
     def straight_place(self, time: float) -> Array:

@@ -33,6 +33,7 @@ from vfx.sim.crack import rectangles
 from vfx.sim.flight import take_off
 from vfx.sim.initial import element_support, initial_velocity, strain_limits
 from vfx.sim.lattice import LatticeBonds, is_lattice
+from vfx.sim.laws import bond_laws
 from vfx.sim.material import SAFETY, bond_stiffness, stable_step
 from vfx.sim.ordering import LANES
 from vfx.sim.particles import (
@@ -57,6 +58,7 @@ from vfx.sim.settings import (
 )
 from vfx.sim.weakening import plane_coordinates, weak_segments, weakness
 
+STEP, SHARED = "sim/step.cu", "sim/particles.cuh"
 #: A particle that moves further than this in one step [lambda] has run away.
 LARGEST_STEP = 0.25
 
@@ -102,13 +104,13 @@ class Simulation:
             device, solid, solver.horizon, solver.edge_volume)
         self.layout = self.bonds.layout
         density = np.array([m.density for m in self._material])[solid.body]
-        alpha = np.array([m.compression_strengthening for m in self._material])[solid.body]
         self._mass = density * solid.volume
         self.particles = make_particles(
             device, self.layout, position=solid.position, volume=solid.volume, density=density,
             threshold=strain_limits(
                 solid, self._material, solver, regions, weakening, images or {}),
-            strengthening=alpha, support=element_support(solid), n_edges=len(solid.edge))
+            support=element_support(solid), body=solid.body,
+            law=bond_laws(device, self._material, solver), n_edges=len(solid.edge))
         self.balls = Projectiles(device, projectiles, float(solid.volume.max(initial=0.0)))
         self._colliders = Colliders(device, colliders, solid, self.layout)
         self._held = HeldParticles(device, regions, solid, self.layout)
@@ -128,7 +130,7 @@ class Simulation:
                     paths, solid.position, images or {}).any():
                 self.idle_weakening.append(number)
         if cracks:
-            self.bonds.cut(self.particles, rectangles(cracks))
+            self.bonds.cut(self.particles, rectangles(device, cracks), len(cracks))
         self._set_stiffness()
         self._launches = self._prepare()
         self._start()
@@ -176,42 +178,48 @@ class Simulation:
         particles, solver, floor, contact = self.particles, self.solver, self.floor, self._contact
         n_clusters = self.layout.n_clusters
         touching = solver.contact_stiffness > 0.0
-        step = self.device.module("sim/step.cu")
+        step = self.device.module(STEP)
         decay = math.exp(-0.5 * solver.damping * solver.timestep)
-        half_skin = 0.5 * contact.skin if touching else 1e150
-        bounds = (
-            1.0 / self.layout.unit, floor.height if floor.enabled else -1e300, floor.restitution,
-            floor.friction, half_skin,
-            LARGEST_STEP * float(self.solid.size.min()),
-            self.layout.cluster_stride, self.layout.axis_stride)
-        resting = (particles.rest_position, particles.support, particles.largest_support,
-                   contact.noted)
+        struct, half = self.device.struct, 0.5 * solver.timestep
+        ground = struct(
+            SHARED, "Floor", height=floor.height if floor.enabled else -1e300,
+            restitution=floor.restitution, friction=floor.friction)
+        skin = struct(
+            SHARED, "Skin", half_skin=0.5 * contact.skin if touching else 1e150,
+            noted=contact.noted, travel=particles.travel)
+        flight = struct(
+            STEP, "Flight", largest_step=LARGEST_STEP * float(self.solid.size.min()),
+            floor=ground, support=particles.support, largest_support=particles.largest_support,
+            skin=skin, displacement=particles.moved)
         drift = step.drift.prepare(
-            n_clusters, solver.timestep, decay, *bounds, particles.acceleration,
-            *resting, particles.flag, particles.travel, particles.velocity, particles.position,
-            particles.displacement)
-        forces = self.bonds.forces(particles, solver.weak_factor, solver.break_rule)
+            n_clusters, solver.timestep, decay, flight, particles.acceleration, particles.flag,
+            particles.velocity, particles.position)
+        forces = self.bonds.forces(particles)
         if touching:
             forces += contact.forces(particles, self.bonds.live)
         balls, held = self.balls, self._held
-        acting = (
-            self._source_start, self._source, particles.slot, particles.slot_unit,
-            particles.inverse_mass, particles.inverse_density, particles.base_threshold,
-            particles.strengthening, balls.word, balls.position, balls.velocity)
+        acting = struct(
+            STEP, "Acting", gravity=solver.gravity, quantum=contact.quantum,
+            slots=struct(
+                STEP, "Slots", source_start=self._source_start, source=self._source,
+                slot=particles.slot, slot_unit=particles.slot_unit),
+            balls=balls.acting, inverse_mass=particles.inverse_mass,
+            inverse_density=particles.inverse_density, law=particles.law, body=particles.body,
+            base_threshold=particles.base_threshold, touched=contact.touched,
+            contact=contact.force, threshold=particles.threshold)
         kick, first_kick = ([step.kick.prepare(
-            n_clusters, balls.count, half, kept, *solver.gravity, contact.quantum,
-            particles.flag, *acting, particles.position, contact.touched, contact.force,
-            balls.force, particles.velocity, particles.acceleration, particles.threshold),
+            n_clusters, during, kept, acting, particles.flag, particles.position,
+            particles.velocity, particles.acceleration),
             *held.hold_velocities(particles, solver.timestep, ahead),
-            *balls.push(particles, solver, half)]
-            for half, kept, ahead in ((0.5 * solver.timestep, decay, 1), (0.0, 1.0, 0)))
+            *balls.push(particles, solver, during)]
+            for during, kept, ahead in ((half, decay, 1), (0.0, 1.0, 0)))
         collect, first_collect = (
             [*contact.collect(particles, ahead),
              *self.bonds.contact_bonds(particles, contact, ahead)] if touching else []
             for ahead in (1, 0))
         move = [*self._colliders.move(particles, solver.timestep),
-                *balls.move(particles, solver, floor, self._colliders), drift,
-                *self._colliders.collide(particles, solver.timestep, half_skin, contact.noted),
+                *balls.move(particles, solver.timestep, ground, self._colliders.now), drift,
+                *self._colliders.collide(particles, solver.timestep, skin),
                 *held.hold_positions(particles, solver.timestep)]
         end = step.end_step.prepare(1, particles.flag, particles.step)
         evaluate, close = [*collect, *forces], [*kick, end]
@@ -221,11 +229,9 @@ class Simulation:
             "collect": first_collect, "start": [*first_collect, *forces, *first_kick]}
         if self._is_simple():
             sequences["on"] = [end, step.kick_and_drift.prepare(
-                n_clusters, balls.count, solver.timestep, decay, *solver.gravity, contact.quantum,
-                *bounds, *acting, *resting, particles.flag, particles.travel, contact.touched,
-                contact.force, balls.force, particles.velocity, particles.position,
-                particles.acceleration, particles.threshold, particles.displacement),
-                *balls.move(particles, solver, floor, self._colliders), *evaluate]
+                n_clusters, solver.timestep, decay, acting, flight, particles.flag,
+                particles.velocity, particles.position, particles.acceleration),
+                *balls.move(particles, solver.timestep, ground, self._colliders.now), *evaluate]
         return sequences
 
     def _start(self) -> None:
@@ -249,10 +255,8 @@ class Simulation:
         self._start()
 
     def _measure(self) -> None:
-        self.device.module("sim/step.cu").measure_displacement(
-            self.layout.n_clusters, 1.0 / self.layout.unit, self.layout.cluster_stride,
-            self.layout.axis_stride, self.particles.position, self.particles.rest_position,
-            self.particles.displacement)
+        self.device.module(STEP).measure_displacement(
+            self.layout.n_clusters, self.particles.moved, self.particles.position)
 
     def _overwrite(self, array: Any, value: Array) -> None:
         """Fill a device array in place, so that prepared launches see it."""
@@ -355,7 +359,7 @@ class Simulation:
 
     def _lane_sums(self) -> Array:
         """Return the four sums of :meth:`bond_sums` in lanes, (C, 4, 8) float32."""
-        gather = self.device.module("sim/step.cu").gather_slots.prepare(
+        gather = self.device.module(STEP).gather_slots.prepare(
             self.layout.n_clusters, self._source_start, self._source, self.particles.slot,
             self._total)
         self.device.run([*self.bonds.sums(self.particles), gather])

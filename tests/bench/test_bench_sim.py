@@ -16,7 +16,7 @@ from vfx.bench.peer_lammps import plate_script, read_timing
 from vfx.bench.points import dragon_points, irregular_solid, vase_points
 from vfx.bench.rows import Row, less_is_better, more_is_better, table, write_json
 from vfx.bench.scaling import sizes
-from vfx.device import Device
+from vfx.device import Device, Launch
 from vfx.pipeline.cli import main
 from vfx.pipeline.shot import load_shot
 from vfx.pipeline.templates import FOLDER
@@ -157,8 +157,26 @@ def test_bond_data_of_clusters_grow_with_the_pairs(device: Device) -> None:
 
 
 @pytest.mark.warp
-def test_triad_is_computed(device: Device) -> None:
-    assert triad_bandwidth(device, n_items=1000, repeats=1) > 0.0
+def test_triad_is_computed_and_its_best_time_counts(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A clock that only launches move: 4, 2 and 4 s.
+    now, seconds, launched = [0.0], [4.0, 2.0, 4.0], []
+    run = device.run
+
+    def watched(launches: list[Launch], *arguments: object) -> None:
+        run(launches, *arguments)
+        launched.extend(launches)
+        now[0] += seconds[len(launched) - 1]
+
+    monkeypatch.setattr(device, "run", watched)
+    monkeypatch.setattr("vfx.bench.bandwidth.time.perf_counter", lambda: now[0])
+    assert triad_bandwidth(device, n_items=1000, repeats=3) == 3 * 8 * 1000 / 2.0
+    assert len(launched) == 3
+    n, factor, *arrays = launched[0].arguments
+    b, c, a = (device.to_host(array) for array in arrays)
+    assert n == len(a) == 1000
+    assert np.array_equal(a, b + factor * c) and (b * factor * c != 0.0).all()
 
 
 def test_the_swing_breaks_nothing_and_is_not_at_rest(device: Device) -> None:

@@ -135,3 +135,24 @@ def test_struct_that_no_file_has_is_refused(device: Device) -> None:
         device.struct(SELFTEST, "Selftest", a=1)
     with pytest.raises(SourceError, match="no such kernel file"):
         device.struct("device/no.cuh", "Selftest", a=1)
+
+
+def test_rows_are_structs_one_after_the_other(device: Device) -> None:
+    rows = device.rows("device/device.cuh", "Vec3d", [{"x": 1.0, "y": 2.0, "z": 3.0},
+                                                     {"z": -6.0, "x": 4.0, "y": 5.0}])
+    assert device.owns(rows)
+    assert rows.dtype == np.float64
+    assert device.to_host(rows).tolist() == [[1.0, 2.0, 3.0], [4.0, 5.0, -6.0]]
+    assert device.rows("device/device.cuh", "Vec3d", []).shape == (0, 3)
+    assert device.fields("device/device.cuh", "Vec3d") == ["x", "y", "z"]
+
+
+def test_rows_are_checked_as_structs_are(device: Device) -> None:
+    with pytest.raises(KernelError, match=r"struct Vec3d: nothing given for y, z"):
+        device.rows("device/device.cuh", "Vec3d", [{"x": 1.0}])
+    with pytest.raises(KernelError, match=r"struct Vec3d, field w: unknown"):
+        device.rows("device/device.cuh", "Vec3d", [{"x": 0.0, "y": 0.0, "z": 0.0, "w": 0.0}])
+    with pytest.raises(KernelError, match=r"one type, not float64, uint8"):
+        device.rows(SELFTEST, "SelftestPair", [])
+    with pytest.raises(KernelError, match=r"one type, not .*pointer"):
+        device.rows(SELFTEST, "SelftestFields", [])

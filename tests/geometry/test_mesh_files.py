@@ -279,3 +279,13 @@ def test_what_the_usd_library_would_print_is_a_note(tmp_path, capfd, extra, n_no
                f"point3f[] points = [(0, 0, 0), (1, 0, 0), (0, 1, 0)]\n}}\n{extra}")
     assert len(raw.triangle) == 1 and len(raw.notes) == n_notes
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("number", ["nan", "inf", "1e308", "-1e300"])
+def test_vertices_of_ply_faces_that_are_no_numbers_are_refused(tmp_path, number):
+    path = tmp_path / "a.ply"
+    path.write_text("ply\nformat ascii 1.0\nelement vertex 3\nproperty float x\nproperty float y\n"
+                    "property float z\nelement face 1\nproperty list uchar double vertex_indices\n"
+                    f"end_header\n0 0 0\n1 0 0\n0 1 0\n3 0 1 {number}\n")
+    with pytest.raises(MeshError):
+        read_raw_mesh(path)

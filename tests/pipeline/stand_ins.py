@@ -36,6 +36,10 @@ class Device:
         return 10**10, 10**10
 
 
+class Record:
+    """A struct that no kernel takes."""
+
+
 class DeviceError(Exception):
     """The stand-in of a device that is not there."""
 
@@ -227,7 +231,7 @@ def exr_extent(path):
 
 
 MODULES = {
-    "vfx.device": ("open_device", "DeviceError", "Device"),
+    "vfx.device": ("open_device", "DeviceError", "Device", "Record"),
     "vfx.geometry.build": ("check_bodies", "solid_bytes", "build_solid", "lowest_point",
                            "mesh_reports", "thin_bodies"),
     "vfx.geometry.faces": ("all_faces",),

@@ -36,7 +36,7 @@ TABLE = [
     ("density = 2200.0", "density = 1e-300", 2, "must be at least 0.001 kg/m^3"),
     ("density = 2200.0", "density = 1e300", 2, "must be at most 1e6 kg/m^3"),
     ("1001-1006", "1001-9999999", 2, "that is 9998999 frames; a shot has at most 100000"),
-    ("[light]", "[light]\nenvironment = \"a\\u0000b\"", 2, "is no regular file"),
+    ("[light]", "[light]\nenvironment = \"a\\u0000b\"", 2, "control character"),
     ("[light]", f"[light]\nenvironment = '{300 * 'a'}'", 2, "too long"),
     ("resolution = [8, 6]", "resolution = [30000, 30000]", 3, "render.resolution"),
     ('name = "plate"\nframes', 'name = "../plate"\nframes', 2, "plain word"),

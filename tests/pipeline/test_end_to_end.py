@@ -68,14 +68,37 @@ def test_a_plate_breaks_from_shot_file_to_frames(plate: Path, vfx) -> None:
     assert result.exit_code == 0, result.output
     rows = vfx("status", plate).output.splitlines()[2:7]
     assert all(row.split()[2:] == ["-", "-", "-"] for row in rows)
-    with OpenEXR.File("work/plate/render/plate.1003.exr") as file:
-        header, channels = dict(file.header()), list(file.channels())
-    assert len(header["vfx/configHash"]) == 40
-    assert any(name in channels for name in ("RGBA", "R"))
-    with np.load("work/plate/align/frame.1003.npz") as fragments:
-        assert len(fragments["id"]) > 1, "the plate is in pieces"
+    for frame, is_whole in ((1001, True), (1003, False)):
+        assert_plate_is_seen(frame, is_whole)
     again = vfx("run", plate, "--device", "cpu")
     assert again.output.count("up to date") == 4
+
+
+def assert_plate_is_seen(frame: int, is_whole: bool) -> None:
+    """The picture of a frame holds the plate where it is, lit, whole or in pieces."""
+    with OpenEXR.File(f"work/plate/render/plate.{frame}.exr", separate_channels=True) as file:
+        header = dict(file.header())
+        channel = {name: np.asarray(c.pixels, float) for name, c in file.channels().items()}
+    assert len(header["vfx/configHash"]) == 40
+    assert all(np.isfinite(pixels).all() for pixels in channel.values())
+    with np.load(f"work/plate/align/frame.{frame}.npz") as fragments:
+        assert (len(fragments["id"]) == 1) == is_whole
+    number = channel["fragment.id"]
+    shape, plate = number.shape, number >= 0.0
+    assert shape == (36, 64)
+    assert 0.02 < plate.mean() < 0.9
+    assert (len(np.unique(number[plate])) == 1) == is_whole, "as many pieces as there are"
+    # Each of its pixels is on the plate, which has hardly moved, or on what left it.
+    place = np.stack([channel[f"P.{axis}"][plate] for axis in "XYZ"], axis=-1)
+    outside = np.abs(place - [0.0, 0.07, 0.0]) - [24e-3, 24e-3, 3e-3]
+    assert (outside.max(axis=1) < (1e-4 if is_whole else 0.02)).all()
+    assert np.ptp(place[:, 0]) > 0.04 and np.ptp(place[:, 1]) > 0.03
+    # Nothing on it is black; what is behind it is another light.
+    light = np.stack([channel[color] for color in "RGB"], axis=-1)
+    assert (light[plate].max(axis=-1) > 0.0).mean() > 0.9
+    assert light.std() > 0.02
+    damaged = channel["damage.Y"][plate]
+    assert (damaged.max() == 0.0) == is_whole
 
 
 @pytest.mark.parametrize("number, code", [

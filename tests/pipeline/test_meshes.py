@@ -296,3 +296,17 @@ def test_check_refuses_what_geometry_would_find_too_thin(vfx, shot):
     assert checked.exit_code == built.exit_code == 2
     sentence = "body 'thing' is too thin for tetrahedra"
     assert sentence in checked.output and sentence in built.output
+
+
+@pytest.mark.parametrize("suffix, text", [
+    ("obj", "v 0 0 0\nf 1 2 4\x1b[31mf\n"), ("obj", "v 0 0 \x07\n"),
+    ("off", "OFF\n1 1 0\n\x1b[2J\n"),
+    ("ply", "ply\nformat ascii 1.0\nelement \x1b[2J 3\nend_header\n"),
+    ("stl", "solid a\nfacet \x1b[2J\nendsolid\n")])
+def test_words_of_a_mesh_cannot_move_the_cursor(vfx, shot, suffix, text):
+    shot.write_text(SHOT.replace("thing.obj", f"odd.{suffix}"))
+    shot.with_name(f"odd.{suffix}").write_text(text)
+    result = vfx("check", shot)
+    assert result.exit_code == 2
+    assert result.output and all(
+        letter.isprintable() or letter == "\n" for letter in result.output)

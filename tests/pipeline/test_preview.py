@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vfx.pipeline.preview import REC709_FROM_ACESCG, display_pixels, shoulder
+from vfx.pipeline.preview import REC709_FROM_ACESCG, display_pixels, read_display, shoulder
 
 
 def test_white_stays_neutral_between_colour_spaces() -> None:
@@ -45,14 +46,27 @@ def test_a_run_ends_in_a_contact_sheet_and_a_movie(shot_file: Path, vfx) -> None
     sheet, movie = (Path(f"work/plate/review/plate.{kind}") for kind in ("png", "mp4"))
     assert f"contact sheet: {sheet}" in result.output
     assert f"movie: {movie}" in result.output
+    # Both show the frames, in order; a movie only nearly so.
+    shown = [read_display(Path(f"work/plate/render/plate.{frame}.exr"), "acescg")
+             for frame in range(1001, 1007)]
+    assert all(np.abs(np.subtract(a, b, dtype=float)).mean() > 3.0
+               for a, b in itertools.pairwise(shown))
     with Image.open(sheet) as image:
-        assert image.width > 3 * 65
+        pixels = np.asarray(image)
+    for picture, (row, column) in zip(shown, itertools.product(range(2), range(3)), strict=True):
+        top, left = 6 + row * (37 + 18 + 6), 6 + column * (65 + 6)
+        assert np.array_equal(pixels[top:top + 37, left:left + 65], picture)
     import imageio_ffmpeg
 
     frames = imageio_ffmpeg.read_frames(str(movie))
     size = next(frames)["size"]
     assert size == (66, 38)
-    assert sum(1 for _ in frames) == 6
+    moving = [np.frombuffer(frame, np.uint8).reshape(38, 66, 3) for frame in frames]
+    assert len(moving) == 6
+    for seen in moving:
+        error = [np.abs(np.subtract(seen[:37, :65], picture, dtype=float)).mean()
+                 for picture in shown]
+        assert int(np.argmin(error)) == [m is seen for m in moving].index(True)
 
 
 def test_without_ffmpeg_the_rest_still_works(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -16,7 +18,7 @@ import stand_ins
 from click.testing import CliRunner
 
 from vfx.pipeline import cli, cli_handoff, cli_preview
-from vfx.pipeline.errors import Stopped, lacks_memory
+from vfx.pipeline.errors import Stopped, lacks_memory, shortage
 from vfx.pipeline.progress import StopSignals
 
 # The command with the stand-ins of the stages, as it is started from a shell.
@@ -121,7 +123,7 @@ def test_lack_of_memory_ends_with_3_wherever_it_shows(
             context.setattr(module, name, fail)
             result = vfx(*words, shot_file)
         assert result.exit_code == 3, result.output
-        assert "out of memory, " in result.stderr and " is available: " in result.stderr
+        assert "out of memory, " in result.stderr and " is available; " in result.stderr
         assert "fault of the program" not in result.stderr
 
 
@@ -132,6 +134,12 @@ def test_lack_of_memory_is_known_by_what_libraries_say() -> None:
         assert lacks_memory(error)
     for other in (OSError(2, "No such file"), ImportError("no module"), ValueError()):
         assert not lacks_memory(other)
+
+
+def test_too_many_open_files_are_a_shortage_and_no_fault() -> None:
+    assert "ulimit -n" in str(shortage(OSError(errno.EMFILE, "Too many open files")))
+    assert "out of memory" in str(shortage(MemoryError()))
+    assert shortage(OSError(errno.ENOENT, "No such file")) is None
 
 
 @pytest.mark.parametrize("kilobytes", [100_000, 250_000])
@@ -231,7 +239,7 @@ FILES = ["geometry/solid.npz", "sim/manifest.json", "sim/frame.1002.npz", "sim/c
 def test_a_folder_where_a_file_belongs_ends_in_a_sentence(shot_file: Path, vfx, name: str) -> None:
     for made_before in (False, True):
         if made_before:
-            (Path("work/plate") / name).rmdir()
+            shutil.rmtree("work/plate")
             assert vfx("run", shot_file).exit_code == 0
         path = Path("work/plate") / name
         path.unlink(missing_ok=True)

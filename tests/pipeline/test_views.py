@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from PIL import Image
 
+from vfx.geometry.grid import build_solid
 from vfx.pipeline.cli import main
-from vfx.pipeline.views import GROUND, Legend, _with_legend
+from vfx.pipeline.preview import display_pixels
+from vfx.pipeline.shot import load_shot
+from vfx.pipeline.views import EXPLOSION, GROUND, Legend, _at_rest, _cut, _exploded, _with_legend
+from vfx.raytrace.exr import read_exr
 
 SHOT = """\
 [shot]
@@ -66,11 +72,45 @@ def test_the_solid_is_seen_before_anything_ran(shot):
     whole = picture(shot)
     assert whole.shape == (64, 96, 3) and whole.std() > 10.0
     assert not (shot.parent / "work" / "jars" / "geometry").exists()
-    views = [picture(shot, "--show", show) for show in ("surface", "exploded", "cut")]
-    views.append(picture(shot, "--show", "cut", "--color", "strength"))
-    for i, view in enumerate(views):
-        for other in views[:i]:
-            assert np.abs(view[:64] - other[:64]).mean() > 1.0
+    strength = picture(shot, "--show", "cut", "--color", "strength")
+    assert np.abs(strength[:64] - picture(shot, "--show", "cut")[:64]).mean() > 1.0
+
+
+def test_views_show_whole_bodies_single_elements_and_a_cut(shot):
+    """Told apart by the pieces that are seen, and by faces from the inside of the bodies."""
+    pieces, inside = {}, {}
+    for show in ("surface", "exploded", "cut"):
+        piece = picture(shot, "--show", show, "--pass", "fragment")
+        pieces[show] = len(np.unique(piece.reshape(-1, 3), axis=0)) - 1     # without the ground
+        mask = picture(shot, "--show", show, "--pass", "mask")
+        inside[show] = (mask[..., 0] > 127).mean()
+        seen = (mask > 127).any(axis=2)
+        assert (seen != (piece > 0).any(axis=2)).mean() < 0.05
+        # It fills the picture without touching its rim.
+        assert seen.any(axis=0).mean() > 0.6 or seen.any(axis=1).mean() > 0.6
+        assert not (seen[0].any() or seen[-1].any() or seen[:, 0].any() or seen[:, -1].any())
+    assert pieces["surface"] == pieces["cut"] == 2
+    assert pieces["exploded"] > 30
+    assert inside["surface"] == 0.0
+    assert inside["exploded"] > 0.05 and inside["cut"] > 0.05
+
+
+def test_elements_fly_straight_away_and_the_half_before_the_camera_is_cut(shot):
+    settings = load_shot(shot)
+    solid = build_solid(settings.bodies)
+    whole = _at_rest(SimpleNamespace(shot=settings), solid)
+    flown = solid.position + _exploded(solid, whole).translation
+    for body in (0, 1):
+        inside = solid.body == body
+        middle = solid.position[inside].mean(axis=0)
+        assert np.allclose(flown[inside] - middle,
+                           (1.0 + EXPLOSION) * (solid.position[inside] - middle))
+    camera = dataclasses.replace(settings.camera, position=(0.3, 0.2, 1.0), target=(0, 0.05, 0))
+    cut = _cut(solid, whole, camera)
+    is_gone = cut.fragment == cut.id.max()
+    assert np.array_equal(is_gone, solid.position[:, 2] > 0.0)
+    assert np.array_equal(cut.fragment[~is_gone], whole.fragment[~is_gone])
+    assert np.array_equal(cut.rotation, [*whole.rotation, np.zeros((3, 3))]), "gone is a point"
 
 
 def test_colors_tell_volumes_apart(shot):
@@ -110,12 +150,6 @@ def test_frames_and_passes_need_their_pieces(shot):
     result = vfx("preview", shot, "--frame", "1099", "--device", "cpu")
     assert result.exit_code == 2 and "1001 to 1003" in result.output
     assert vfx("run", shot, "--frames", "1002", "--device", "cpu").exit_code == 0
-    beauty = picture(shot, "--frame", "1002")
-    for layer in ("depth", "N", "P", "forward", "albedo", "fragment", "damage", "mask", "shadow",
-                  "diffuse", "specular", "refraction", "cryptomatte"):
-        view = picture(shot, "--frame", "1002", "--pass", layer)
-        assert view.shape == beauty.shape
-        assert not np.array_equal(view, beauty), layer
     chosen = picture(shot, "--frame", "1002", "-o", "here.png", "--width", "48")
     assert chosen.shape == (32, 48, 3) and Path("here.png").is_file()
     assert picture(shot, "--frame", "1002", "--width", "192").shape == (128, 192, 3)
@@ -124,6 +158,51 @@ def test_frames_and_passes_need_their_pieces(shot):
     assert vfx("preview", shot, "-o", "here.exr").exit_code == 2 and not Path("here.exr").exists()
     with Image.open("here.jpg") as image:
         assert image.format == "JPEG" and image.size == (96, 64)
+
+
+def test_a_pass_shows_the_channels_of_the_frame(shot):
+    assert vfx("run", shot, "--frames", "1002", "--device", "cpu").exit_code == 0
+    channel = {}
+    for path in Path("work/jars/render").glob("*.1002.exr"):
+        channel |= {name: pixels.astype(float) for name, pixels in read_exr(path)[0].items()}
+    piece, seen = channel["fragment.id"] >= 0.0, channel["depth.Z"] < 1e9
+    view = {layer: picture(shot, "--frame", 1002, "--samples", 1, "--pass", layer) for layer in (
+        "beauty", "depth", "N", "P", "forward", "albedo", "fragment", "damage", "mask", "shadow",
+        "diffuse", "specular", "refraction", "cryptomatte")}
+    assert 0.05 < piece.mean() < seen.mean() < 1.0
+
+    # Numbers as they are.
+    nothing = np.zeros_like(piece, float)
+    normal = np.stack([channel[f"N.{axis}"] for axis in "XYZ"], axis=-1)
+    for layer, wanted in (
+            ("N", np.where(seen[..., None], 0.5 + 0.5 * normal, 0.0)),
+            ("shadow", np.stack(3 * [channel["shadow.Y"]], axis=-1)),
+            ("mask", np.stack([channel["mask.fracture"], channel["mask.surface"], nothing], -1))):
+        assert np.abs(view[layer] / 255.0 - np.clip(wanted, 0.0, 1.0)).max() < 0.01, layer
+    # Light as a display shows it.
+    for layer in ("beauty", "albedo", "diffuse", "specular", "refraction"):
+        names = "RGB" if layer == "beauty" else [f"{layer}.{color}" for color in "RGB"]
+        light = np.stack([channel[name] for name in names], axis=-1)
+        assert np.abs(view[layer] - display_pixels(light, "acescg")).max() <= 1.0, layer
+    # The nearer, the brighter; the farther along an axis, the more of its colour.
+    assert (np.diff(view["depth"][seen][np.argsort(-channel["depth.Z"][seen])], axis=0) >= 0).all()
+    assert np.ptp(view["depth"][piece]) > 30.0 and not view["depth"][~seen].any()
+    for axis, name in enumerate("XYZ"):
+        order = np.argsort(channel[f"P.{name}"][piece])
+        assert (np.diff(view["P"][piece][order, axis]) >= 0).all()
+        assert np.ptp(view["P"][piece][:, axis]) > 250.0
+    # One colour a piece; nothing is damaged.
+    for layer in ("fragment", "cryptomatte"):
+        color = [np.median(view[layer][channel["fragment.id"] == number], axis=0)
+                 for number in (0.0, 1.0)]
+        assert np.abs(color[0] - color[1]).max() > 50.0, layer
+        wanted = np.stack(color)[channel["fragment.id"][piece].astype(int)]
+        assert (view[layer][piece] == wanted).all(axis=1).mean() > 0.98, layer
+    assert len(np.unique(view["damage"][piece], axis=0)) == 1
+    for layer in ("fragment", "damage", "forward"):
+        assert view[layer][piece].any(axis=1).all() and not view[layer][~piece].any(), layer
+    speed = np.hypot(channel["forward.u"], channel["forward.v"])[piece]
+    assert np.corrcoef(speed, view["forward"][piece].max(axis=1))[0, 1] > 0.99
 
 
 def test_frames_beside_the_wanted_one_are_aligned_for_its_vectors(shot):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import resource
+import signal
 from fractions import Fraction
 
 import numpy as np
@@ -91,3 +93,19 @@ def test_a_damaged_frame_is_told_by_one_sentence_of_ours(tmp_path, frame, capfd)
 def test_missing_frame_is_said(tmp_path):
     with pytest.raises(FileNotFoundError, match="does not exist"):
         read_exr(tmp_path / "no.exr")
+
+
+def test_a_disk_that_gets_full_is_told(tmp_path):
+    """The library itself does not look whether its last bytes were written."""
+    pixels = {"R": np.random.default_rng(1).random((64, 64)).astype(np.float32)}
+    write_exr(tmp_path / "whole.exr", pixels, {})
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        size = (tmp_path / "whole.exr").stat().st_size
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size - 100, limit[1]))
+        with pytest.raises(OSError, match="too large"):
+            write_exr(tmp_path / "cut.exr", pixels, {})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+        signal.signal(signal.SIGXFSZ, before)

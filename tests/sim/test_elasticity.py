@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
+from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
 from tests.sim.blocks import GLASS, SPACING, block, lattice, pairwise_force
-from vfx.device import Device
+from vfx.device import Device, open_device
+from vfx.geometry.bodies import Body
+from vfx.geometry.build import build_solid as build_any
+from vfx.sim.material import bond_stiffness, lattice_offsets
+from vfx.sim.settings import Floor, Solver
+from vfx.sim.simulate import Simulation
 
 
 def limit_acceleration(horizon: float) -> float:
@@ -141,9 +148,15 @@ def test_moduli_are_those_of_the_lattice(device: Device, horizon: float) -> None
 
 
 def test_lattice_converges_to_the_continuum() -> None:
+    # The solver's own bonds and stiffness; lambda is 1 m, and K 1 Pa.
     error = []
     for horizon in (3.0, 6.0, 12.0, 24.0):
-        bulk, c11, c12 = lattice_moduli(horizon)
+        xi = np.array(lattice_offsets(horizon), float)
+        length = np.sqrt((xi**2).sum(1))
+        c = bond_stiffness(replace(GLASS, bulk_modulus=1.0), horizon)
+        bulk = c * length.sum() / 18.0
+        c11 = 0.5 * c * (xi[:, 0] ** 4 / length**3).sum()
+        c12 = 0.5 * c * (xi[:, 0] ** 2 * xi[:, 1] ** 2 / length**3).sum()
         error.append(max(abs(bulk - 1.0), abs(c12 / (c11 + c12) - 0.25)))
     assert error == sorted(error, reverse=True)
     assert error[-1] < 5e-3
@@ -202,3 +215,51 @@ def test_wave_travels_at_the_discrete_speed(device: Device) -> None:
     expected = peak(predicted(planes, steps * dt), planes) - start
     assert expected > 8 * SPACING
     assert seen == pytest.approx(expected, rel=0.03)
+
+
+@pytest.mark.parametrize("shape", [
+    {"shape": "voronoi", "box": (0.04, 0.03, 0.03), "elements": 500},
+    {"shape": "voronoi", "box": (0.04, 0.04, 0.04), "elements": 500,
+     "grading_center": (0.0, 0.0, 0.02), "grading_deviation": 0.01, "grading_finest": 0.5},
+    {"shape": "tet-shell", "mesh": "asset:vase", "height": 0.1, "elements": 800, "layers": 2},
+], ids=["cells", "graded cells", "tetrahedra"])
+@pytest.mark.parametrize("layout", ["clusters"], indirect=True)
+def test_moduli_of_irregular_bodies_are_the_sums_over_their_bonds(shape: dict[str, Any]) -> None:
+    # Energy of six uniform strains and the force on each element, by plain sums over all pairs.
+    device, horizon = open_device("cpu"), 2.5
+    bodies = [Body(name="a", material="glass", **shape)]
+    solid = build_any(device, bodies).solid
+    sim = Simulation(device, solid, {"glass": replace(GLASS, strain_limit=1.0)},
+                     Solver(horizon=horizon, gravity=(0.0, 0.0, 0.0)), Floor(enabled=False))
+    x, e = solid.position, 1e-3
+    near = {tuple(pair) for pair in np.sort(cKDTree(x).query_pairs(
+        horizon * float(solid.size.max()) * (1 + 1e-6), output_type="ndarray")).tolist()
+        if np.linalg.norm(x[pair[0]] - x[pair[1]])
+        <= 0.5 * horizon * (1 + 1e-6) * (solid.size[pair[0]] + solid.size[pair[1]])}
+    first, second = np.array(sorted(near | {tuple(p) for p in np.sort(solid.edge).tolist()})).T
+    assert sim.n_bonds == len(first)
+    xi = x[second] - x[first]
+    rest = np.linalg.norm(xi, axis=1)
+    # c is 18 K / (pi delta^4), delta that of each end, and their geometric mean in a graded body.
+    delta = horizon * np.sqrt(solid.size[first] * solid.size[second])
+    weight = 18.0 * GLASS.bulk_modulus / (np.pi * delta**4) \
+        * solid.volume[first] * solid.volume[second]
+    moduli = []
+    for row, column in ((0, 0), (1, 1), (2, 2), (0, 1), (1, 2), (2, 0)):
+        strain = np.zeros((3, 3))
+        strain[row, column] = e
+        sim.place(x + x @ strain.T)
+        y = xi + xi @ strain.T
+        now = np.linalg.norm(y, axis=1)
+        stretch = now / rest - 1.0
+        energy = 0.5 * float((weight * stretch**2 * rest).sum())
+        assert sim.energies()[1] == pytest.approx(energy, rel=2e-4)
+        pull = (weight * stretch / now)[:, None] * y
+        force = np.zeros_like(x)
+        np.add.at(force, first, pull)
+        np.add.at(force, second, -pull)
+        found = sim.acceleration * sim._mass[:, None]
+        assert np.abs(found - force).max() < 5e-4 * np.abs(pull).max()
+        moduli.append(2.0 * energy / (e * e * solid.volume.sum() * GLASS.bulk_modulus))
+    # Whatever its elements, it is isotropic with Poisson ratio 1/4: 3 mu in tension, mu in shear.
+    assert np.mean(moduli[3:]) / np.mean(moduli[:3]) == pytest.approx(1.0 / 3.0, rel=0.05)

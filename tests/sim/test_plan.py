@@ -95,28 +95,55 @@ def test_a_ball_stays_some_steps_in_the_shell_that_pushes() -> None:
     assert "the flight of projectiles[1]" in (plan.complaint(2.0**-23) or "")
 
 
-def test_memory_grows_with_particles_and_horizon() -> None:
-    def memory(cells: tuple[int, int, int], horizon: float) -> int:
-        body = Body(name="a", material="glass", cells=cells)
-        return make_plan([body], {"glass": Material()}, Solver(horizon=horizon)).memory
+@pytest.mark.parametrize("layout", ["lattice"], indirect=True)
+def test_memory_grows_as_the_arrays_of_the_simulation_do() -> None:
+    # The plan says what a process has at its peak: the arrays, and copies of most of them.
+    materials, device = {"glass": Material()}, open_device("cpu")
 
-    assert memory((99, 99, 9), 3.0) < memory((99, 99, 10), 3.0) < memory((99, 99, 10), 4.0)
+    def memory(cells: tuple[int, int, int], horizon: float) -> tuple[int, int]:
+        bodies, solver = [Body(name="a", material="glass", cells=cells)], Solver(horizon=horizon)
+        sim = Simulation(device, build_solid(bodies), materials, solver, Floor(enabled=False))
+        return make_plan(bodies, materials, solver).memory, held_bytes(sim)
+
+    small, wide, far = (memory(cells, horizon) for cells, horizon in (
+        ((128, 64, 8), 2.0), ((128, 128, 8), 2.0), ((128, 128, 8), 6.0)))
+    for (planned, held), (more_planned, more_held) in ((small, wide), (wide, far)):
+        assert more_held > 1.2 * held
+        assert more_held - held <= more_planned - planned <= 3.0 * (more_held - held)
+
+
+def held_bytes(sim: Simulation) -> int:
+    """Bytes of the arrays that a simulation and its parts hold, each once."""
+    parts = [vars(part) for part in (
+        sim, sim.solid, sim.layout, sim.particles, sim.bonds, sim._contact)]
+    arrays = {id(array): array for part in parts for array in part.values()
+              if isinstance(array, np.ndarray)}
+    return sum(array.nbytes for array in arrays.values())
 
 
 def test_the_pace_is_of_steps_that_were_done(device: Device, monkeypatch) -> None:
-    done = []
-    advance = Simulation.advance
+    # A clock that only steps move: 3 s each, twice as long in every second batch.
+    done, now = [], [0.0]
+    advance, bonds = Simulation.advance, []
 
     def watched(self: Simulation, n_steps: int) -> None:
+        before = self.step
         advance(self, n_steps)
         assert self.flight is None
+        assert self.step == before + n_steps
+        assert self.energies()[1] > 0.0, "it swings: nothing may be jumped over"
+        bonds.append(self.n_bonds)
         done.append(n_steps)
+        now[0] += 3.0 * n_steps * (1 + len(done) % 2)
 
     monkeypatch.setattr(Simulation, "advance", watched)
+    monkeypatch.setattr("vfx.sim.pace.time.perf_counter", lambda: now[0])
     body = Body(name="a", material="glass", cells=(8, 8, 2), velocity=(0.0, -5.0, 0.0))
     pace = seconds_per_bond(device, body, Material(), Solver(timestep=2.0**-25))
     assert len(done) > 2
-    assert 0.0 < pace < 1.0
+    assert len(set(bonds)) == 1
+    assert bonds[0] == make_plan([body], {"glass": Material()}, Solver()).n_bonds
+    assert pace == pytest.approx(3.0 / bonds[0])
 
 
 @pytest.mark.parametrize("shape", ["grid", "voronoi", "tet-shell"])
