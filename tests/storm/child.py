@@ -133,7 +133,7 @@ class Child:
         code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         if self._tracer is not None:
             self._tracer.communicate()
-        self._wait_for_orphans()
+        self._end_orphans()
         notes = _text(self._notes).splitlines()
         self._outcome = Outcome(
             self.words, code, _text(self._output), seconds, hung,
@@ -151,22 +151,23 @@ class Child:
             waited = 0.0
         return time.monotonic() - self.begun - waited
 
-    def _wait_for_orphans(self) -> None:
-        """Let programs that a killed command had started (ffmpeg) notice, and end."""
+    def _end_orphans(self) -> None:
+        """Let programs that a killed command had started (ffmpeg) notice, and end.
+
+        While one of them lives, the number of the group is taken; afterwards it may be anybody's.
+        """
         deadline = time.monotonic() + 5.0
-        while time.monotonic() < deadline:
-            try:
-                os.killpg(self.pid, 0)
-            except ProcessLookupError:
+        while _is_group(self.pid):
+            if time.monotonic() > deadline:
+                os.killpg(self.pid, signal.SIGKILL)
                 return
             time.sleep(0.005)
 
     def end(self) -> None:
-        """Kill what the command may have left running."""
-        try:
-            os.killpg(self.pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            return
+        """End a command that nobody waited for."""
+        if self._outcome is None:
+            os.kill(self.pid, signal.SIGKILL)
+            self.wait()
 
 
 def start(
@@ -324,6 +325,14 @@ def _wait_for_tracer(pid: int, tracer: subprocess.Popen[bytes]) -> None:
         if "TracerPid:\t0\n" not in status:
             return
         time.sleep(0.002)
+
+
+def _is_group(number: int) -> bool:
+    try:
+        os.killpg(number, 0)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
 
 
 def _ends_within(handle: int, seconds: float) -> bool:

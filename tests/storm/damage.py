@@ -52,10 +52,11 @@ def play(case: Case, given: tuple[Reference, Path]) -> None:
     case.status(reference.sums)
     if case.random.random() < 0.5:
         case.vfx(*_use(case))
-    foreign = [path for path in paths if os.path.lexists(path) and not path.is_file()]
+    foreign = [path for path in paths if os.path.lexists(path)
+               and (path.is_symlink() or not path.is_file())]
     outcome = case.finish(reference.sums, allowed={0, 3} if foreign else {0})
     if outcome.code == 3 and foreign:
-        # What is no file is somebody's own: it may be refused, by name, and is then taken away.
+        # A link, or no file at all, is somebody's own: it may be refused, by name, and then goes.
         case.tally["refused"] += 1
         if not any(path.name in outcome.output for path in foreign):
             case.blame("unreadable", f"the refusal names none of {', '.join(map(str, foreign))}")
