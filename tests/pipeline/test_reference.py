@@ -40,7 +40,7 @@ def test_every_key_is_explained_with_its_default() -> None:
 
 def test_the_reference_says_how_far_a_ball_reaches() -> None:
     law = (DOCS.parent / "sim/laws.cuh").read_text(encoding="utf-8")
-    reach = re.findall(r"distance - ([\d.]+) \* radius", law)
+    reach = re.findall(r"(?:distance -|return) ([\d.]+) \* radius", law)
     assert len(reach) == 2
     part = reference().partition("## `[[projectiles]]`")[2].partition("\n## ")[0]
     radius, = re.findall(r"^\| `radius` \|(.*)$", part, re.MULTILINE)
