@@ -284,7 +284,7 @@ def test_layers_too_wide_for_any_body_are_foretold(vfx, shot, body):
     head, tail = SHOT.split('mesh = "thing.obj"')
     shot.write_text(head + f'shape = "tet-shell"\n{body}\n' + tail[tail.index("center"):])
     result = vfx("check", shot)
-    assert result.exit_code == 0 and "probably too thin for layers" in result.output
+    assert result.exit_code == 2 and "probably too thin for layers" in result.output
     assert vfx("stage", "geometry", shot, "--device", "cpu").exit_code == 2
 
 
