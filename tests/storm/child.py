@@ -20,6 +20,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -229,6 +230,7 @@ def _live(words: Sequence[str], folder: Path, writable: Sequence[Path],
     os.chdir(folder)
     os.environ.update(environment)
     sys.dont_write_bytecode = True
+    tempfile.tempdir = None              # forget the parent's, and look at the environment
     signal.signal(signal.SIGINT, signal.default_int_handler)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))

@@ -27,7 +27,7 @@ TEXTS = (
     "/dev/stdin", "/proc/self/mem", "~", "a b", "-", "--help", "ü", "e\u0301", "\u202e", "\n",
     "\0", "\x1b[31mred", "a" * 300, "a" * 5000, "a/" * 200, "$(touch /tmp/x)", "`id`", "%s%n",
     "{frame}", "file:///etc/passwd", "http://localhost/", "auto", "1001", "1001-1002", "1002-1001",
-    "1001-99999999999999", "-5-5", "1001-1100x0", "nul", "CON", "1001,1003", "😀",
+    "1001-99999999999999", "-5-5", "1001-1100x0", "1-100000", "nul", "CON", "1001,1003", "😀",
 )
 #: The most that a key may be in a shot that is run: beyond, it would only take long.
 AFFORDABLE: dict[str, float] = {

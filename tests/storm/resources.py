@@ -123,16 +123,13 @@ def _streams(case: Case, reference: Reference) -> None:
 
 
 def _rights(case: Case, reference: Reference) -> None:
-    """A work folder that may only be read."""
+    """A work folder that may only be read: a disk, or where none can be mounted its rights."""
     with _mounted(case.work, "size=64m") as is_mounted:
-        if not is_mounted:
-            case.tally["read-only disks skipped (no right to mount)"] += 1
-            return
         _copy_until(reference.work, case.work, case.random.choice(_STAGES))
-        subprocess.run(["mount", "-o", "remount,ro", case.work], check=True)
-        _ration(case, "a read-only disk", *_command(case), allowed={0, 1, 3})
+        _let_write(case.work, is_mounted, False)
+        _ration(case, "a read-only folder", *_command(case), allowed={0, 1, 3})
         case.status(reference.sums)
-        subprocess.run(["mount", "-o", "remount,rw", case.work], check=True)
+        _let_write(case.work, is_mounted, True)
         case.finish(reference.sums)
 
 
@@ -173,6 +170,16 @@ def _mounted(folder: Path, options: str) -> Iterator[bool]:
     finally:
         if mounted:
             subprocess.run(["umount", "-l", folder], check=False)
+
+
+def _let_write(folder: Path, is_mounted: bool, is_allowed: bool) -> None:
+    """Allow or forbid to write in a folder."""
+    if is_mounted:
+        subprocess.run(["mount", "-o", f"remount,{'rw' if is_allowed else 'ro'}", folder],
+                       check=True)
+    else:
+        for each in (folder, *(path for path in folder.iterdir() if path.is_dir())):
+            each.chmod(0o755 if is_allowed else 0o555)
 
 
 def _limit_memory(more: int) -> None:

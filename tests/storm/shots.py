@@ -1,7 +1,8 @@
 """Shots: files with every key of the schema set to values of every sort, and spoilt texts.
 
-``vfx check`` has to answer each of them with 0, 2 or 3 and a readable sentence, write nothing, and
-answer alike twice. What it accepts must run: of small ones, some do.
+``vfx check`` has to answer each of them with 0, 2 or 3 and a readable sentence, write nothing,
+and answer alike twice; so have other commands that only look. What it accepts must run: of small
+ones, some do.
 """
 
 from __future__ import annotations
@@ -57,6 +58,13 @@ def play(case: Case, given: None) -> None:
         again = case.vfx(*words, allowed={0, 2, 3}, writes=False)
         if (again.code, _lasting(again.output)) != (outcome.code, _lasting(outcome.output)):
             case.blame("untruthful", "check answers otherwise the second time")
+    if case.random.random() < 0.08:
+        others = [("status",), ("run", "--dry-run", *QUICK),
+                  ("stage", "render", "--dry-run", *QUICK),
+                  ("clean", "--stage", "sim", "--dry-run")]
+        others += [("submit", "--dry-run", "--farm", farm) for farm in ("slurm", "openjd", "local")]
+        case.tally["asked otherwise"] += 1
+        case.vfx(*case.random.choice(others), *words[1:], allowed={0, 2, 3}, writes=False)
     if outcome.code == 0 and _is_small(outcome.output) and (
             is_small or case.random.random() < _RUN_SHARE):
         _run(case)

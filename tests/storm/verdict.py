@@ -92,7 +92,10 @@ def file_sum(path: Path) -> str:
         status = os.lstat(path)
     if not stat.S_ISREG(status.st_mode):
         return f"no regular file ({stat.filemode(status.st_mode)})"
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except PermissionError:
+        return "may not be read"
 
 
 def differences(work: Path, reference: Mapping[str, str]) -> Iterator[Fault]:

@@ -25,7 +25,7 @@ _VALUES = (
 _SURROUNDINGS: tuple[dict[str, str], ...] = (
     {}, {}, {}, {"OMP_NUM_THREADS": "10000"}, {"VFX_ISA": "v9"}, {"VFX_ISA": ""},
     {"COLUMNS": "0"}, {"COLUMNS": "x"},
-    {"HOME": "/nonexistent"}, {"HOME": ""}, {"TMPDIR": "/nonexistent"}, {"TZ": "nowhere"},
+    {"HOME": "/nonexistent"}, {"HOME": ""}, {"TZ": "nowhere"},
     {"OPENJD": "1"}, {"PATH": ""}, {"TERM": "dumb"}, {"LC_ALL": "C"}, {"OMP_THREAD_LIMIT": "1"},
     {"IMAGEIO_FFMPEG_EXE": "/nonexistent"}, {"IMAGEIO_FFMPEG_EXE": "/bin/false"},
 )
