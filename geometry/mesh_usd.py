@@ -18,7 +18,7 @@ from vfx.device.memory import USD_ADDRESSES, require_addresses
 from vfx.geometry.handoff import Array
 from vfx.geometry.mesh_files import MeshError, RawMesh, join_meshes, placed
 from vfx.geometry.polygons import polygon_corners
-from vfx.geometry.usd_files import open_usd
+from vfx.geometry.usd_files import damage_is_refused, open_usd
 
 #: Characters of what the library says that are told.
 _LONGEST_WARNING = 100
@@ -34,7 +34,11 @@ def read_usd(path: Path) -> RawMesh:
                         "pip install 'vfx-fracture[usd]', or save the mesh as OBJ") from None
     # While it lives, what the library would print is collected.
     delegate = UsdUtils.CoalescingDiagnosticDelegate()
-    raw = _read(path)
+    try:
+        with damage_is_refused():
+            raw = _read(path)
+    except ValueError as error:
+        raise MeshError(str(error)) from None
     if warnings := delegate.TakeUncoalescedDiagnostics():
         text = warnings[0].commentary.partition("\n")[0].rstrip(":. ")[:_LONGEST_WARNING]
         more = f", and {len(warnings) - 1} more such" if len(warnings) > 1 else ""
@@ -45,10 +49,7 @@ def read_usd(path: Path) -> RawMesh:
 def _read(path: Path) -> RawMesh:
     from pxr import Usd, UsdGeom
 
-    try:
-        stage = open_usd(path)
-    except ValueError as error:
-        raise MeshError(str(error)) from None
+    stage = open_usd(path)
     time = Usd.TimeCode.EarliestTime()
     cache = UsdGeom.XformCache(time)
     parts, has_subdivision = [], False

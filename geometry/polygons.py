@@ -69,6 +69,7 @@ def folded_fans(vertex: Array, index: Array, count: Array) -> Array:
     return _lie_over(vertex[index[fan_corners(count)]], owner, len(count))
 
 
+@np.errstate(over="ignore", invalid="ignore")      # places too far away are refused later
 def _lie_over(at: Array, owner: Array, n: int) -> Array:
     """Return which of n polygons (n,) bool have triangles (t, 3, 3) that face opposite sides."""
     normal = np.cross(at[:, 1] - at[:, 0], at[:, 2] - at[:, 0])

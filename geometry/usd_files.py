@@ -7,6 +7,13 @@ what else is read. The layers inside of a .usdz are part of that one file.
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +34,9 @@ def open_usd(path: Path) -> Any:
                                   "pip install 'vfx-fracture[usd]'") from None
     require_addresses(USD_ADDRESSES, "USD")
     whole = str(path.resolve())
+    status = os.stat(whole)
+    if not _can_be_read(whole, (status.st_ino, status.st_size, status.st_mtime_ns)):
+        raise ValueError(unreadable("USD"))
     layer = _open_layer(whole)
     waiting, known = [layer], {layer.identifier}
     while waiting:
@@ -43,6 +53,46 @@ def open_usd(path: Path) -> Any:
                 known.add(inner.identifier)
                 waiting.append(inner)
     return Usd.Stage.Open(layer)
+
+
+@contextlib.contextmanager
+def damage_is_refused(file: Path | None = None) -> Iterator[None]:
+    """Raise ValueError, with the name of a ``file`` if given, where a stage shows to be damaged."""
+    from pxr import Tf
+
+    try:
+        yield
+    except Tf.ErrorException:
+        where = "" if file is None else f"{file}: "
+        raise ValueError(where + unreadable("USD")) from None
+
+
+#: Reads all that one layer holds, and follows nothing.
+_READ_ALL = """
+import sys
+from pxr import Sdf
+layer = Sdf.Layer.FindOrOpen(sys.argv[1])
+def look(at):
+    spec = layer.GetAttributeAtPath(at) if at.IsPropertyPath() else None
+    if spec:
+        spec.default
+        for time in layer.ListTimeSamplesForPath(at):
+            layer.QueryTimeSample(at, time)
+layer.GetCompositionAssetDependencies()
+layer.Traverse(layer.pseudoRoot.path, look)
+"""
+
+
+@functools.cache
+def _can_be_read(whole: str, stamp: tuple[int, ...]) -> bool:
+    """Whether another process lives through reading a file: of some damage the library dies.
+
+    Its report of that goes into a folder that is removed.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run([sys.executable, "-c", _READ_ALL, whole], capture_output=True,
+                              env={**os.environ, "TMPDIR": folder}, check=False)
+    return done.returncode == 0
 
 
 def _open_layer(name: str) -> Any:

@@ -59,9 +59,10 @@ def _read_exr(path: Path) -> Picture:
 
     channels = read_exr_picture(path, ("Y",), ("R", "G", "B"))
     weights = _WEIGHTS if len(channels) == 3 else np.ones(1)
-    return _grey(channels[0].shape, lambda rows: sum(
-        weight * channel[rows].astype(np.float64)
-        for weight, channel in zip(weights, channels, strict=True)))
+    with np.errstate(invalid="ignore"):        # what is no grey is refused when it is whole
+        return _grey(channels[0].shape, lambda rows: sum(
+            weight * channel[rows].astype(np.float64)
+            for weight, channel in zip(weights, channels, strict=True)))
 
 
 def _grey(shape: tuple[int, ...], of_rows: Callable[[slice], Any]) -> Picture:

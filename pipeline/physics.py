@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vfx.device.memory import main_memory
+from vfx.pipeline.devices import open_device
 from vfx.pipeline.errors import MissingInput, ShotError, StorageError
 from vfx.pipeline.quantities import as_size
 from vfx.pipeline.shot import Shot
@@ -56,14 +57,13 @@ def check_geometry(shot: Shot, available: int) -> int:
 
 def check_division(shot: Shot) -> None:
     """Divide bodies that are quickly divided: whether a thin one can be shows only then."""
-    from vfx.device import open_device
     from vfx.geometry.build import build_solid
 
     is_sure = all(body.is_block for body in shot.bodies)
     if is_sure or shot.n_particles > _QUICKLY_DIVIDED or len(shot.bodies) > _MOST_PACES:
         return
     try:
-        build_solid(open_device("cpu"), shot.bodies)
+        build_solid(open_device("cpu", None), shot.bodies)
     except ValueError as error:
         raise ShotError(f"{shot.path}: {error}") from None
 
@@ -189,13 +189,12 @@ def check_floor(shot: Shot) -> None:
 
 def start_warnings(shot: Shot) -> list[str]:
     """Return what is probably too thin, or begins inside of something else and would fly apart."""
-    from vfx.device import open_device
     from vfx.geometry.build import thin_bodies
     from vfx.geometry.inspect import place_text
     from vfx.geometry.overlap import find_overlaps
 
     lines = thin_bodies(shot.bodies)
-    for overlap in find_overlaps(open_device("cpu"), shot.bodies):
+    for overlap in find_overlaps(open_device("cpu", None), shot.bodies):
         first, second = overlap.names
         lines.append(
             f"bodies '{first}' and '{second}' overlap at rest, about {overlap.volume:.3g} m^3 "
@@ -321,13 +320,9 @@ class Estimate:
 
 def estimate_time(shot: Shot, plan: Plan) -> Estimate:
     """Step small blocks like the shot's bodies for a moment and scale to its bonds and steps."""
-    from vfx.device import DeviceError, open_device
     from vfx.sim.pace import seconds_per_bond
 
-    try:
-        device = open_device("auto")
-    except DeviceError as error:
-        raise MissingInput(f"no device to simulate on: {error}") from None
+    device = open_device("auto", None)
     # The largest bodies stand for all others.
     largest = sorted(plan.bodies, key=lambda needs: -needs.n_bonds)
     paces = [seconds_per_bond(device, needs.body, shot.materials[needs.body.material], shot.solver)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from vfx.geometry.handoff import Array
-from vfx.geometry.usd_files import open_usd
+from vfx.geometry.usd_files import damage_is_refused, open_usd
 from vfx.raytrace.camera_path import COLUMNS, N_COLUMNS, CameraPath
 from vfx.raytrace.settings import Camera
 
@@ -43,15 +43,16 @@ def usd_camera_path(camera: Camera, file: Path) -> CameraPath:
         raise ValueError(f"{file}: {error}") from None
     from pxr import Tf, Usd, Vt
 
-    found = _choose(stage, file, camera.usd_camera)
-    source = f"{file}: {found.GetPath()}"
-    meter, z_up = _units(stage, file)
-    places = _transforms(found, source)
-    lens = _Lens(found, source)
-    samples = [time for attribute in (*places, *found.GetPrim().GetAttributes())
-               for time in attribute.GetTimeSamples()]
-    moves = (min(samples), max(samples)) if samples else None
-    is_carried = any(attribute.GetNumTimeSamples() for attribute in places)
+    with damage_is_refused(file):
+        found = _choose(stage, file, camera.usd_camera)
+        source = f"{file}: {found.GetPath()}"
+        meter, z_up = _units(stage, file)
+        places = _transforms(found, source)
+        lens = _Lens(found, source)
+        samples = [time for attribute in (*places, *found.GetPrim().GetAttributes())
+                   for time in attribute.GetTimeSamples()]
+        moves = (min(samples), max(samples)) if samples else None
+        is_carried = any(attribute.GetNumTimeSamples() for attribute in places)
 
     def rows(times: Array, stage: Any = stage) -> Array:
         # The stage is kept with the path: without it there is no camera.

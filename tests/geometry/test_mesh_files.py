@@ -289,3 +289,14 @@ def test_vertices_of_ply_faces_that_are_no_numbers_are_refused(tmp_path, number)
                     f"end_header\n0 0 0\n1 0 0\n0 1 0\n3 0 1 {number}\n")
     with pytest.raises(MeshError):
         read_raw_mesh(path)
+
+
+def test_a_crate_that_kills_its_reader_is_refused_by_the_one_that_lives(tmp_path, monkeypatch):
+    """Of some damage the library ends the process; another one tries the file first."""
+    usd_files = pytest.importorskip("vfx.geometry.usd_files")
+    pytest.importorskip("pxr")
+    path = tmp_path / "mesh.usda"
+    path.write_text("#usda 1.0\n")
+    monkeypatch.setattr(usd_files, "_READ_ALL", "import os; os.abort()")
+    with pytest.raises(MeshError, match="cannot be read as USD"):
+        read_raw_mesh(path)
