@@ -11,9 +11,10 @@ from scipy.sparse.csgraph import connected_components
 
 from vfx.device import Device
 from vfx.geometry.columns import cut_columns
+from vfx.geometry.cube_faces import box_cells
 from vfx.geometry.elements import Elements, Progress, Surface
 from vfx.geometry.faces import empty_faces
-from vfx.geometry.grid import box_cells, box_edges
+from vfx.geometry.grid import box_edges
 from vfx.geometry.handoff import Array
 from vfx.geometry.inspect import counted
 from vfx.geometry.mesh_files import MeshError

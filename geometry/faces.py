@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from vfx.geometry.grid import grid_faces
+from vfx.geometry.cube_faces import grid_faces
 from vfx.geometry.handoff import Array, Faces, Solid
 
 __all__ = ["Faces", "all_faces", "empty_faces", "face_normals", "join_faces", "lowest_corners"]

@@ -1,4 +1,4 @@
-"""Boxes of cubes: particles at the centres, edges through shared faces, faces on demand.
+"""Boxes of cubes: particles at the centres, edges through shared faces.
 
 The elements of levine-2014 section 4 for the glass plate. A body is a box of
 ``cells`` cubes of edge lambda, turned about x, then y, then z, and centred in the world.
@@ -16,8 +16,8 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from vfx.geometry.bodies import Body
-from vfx.geometry.handoff import Array, Faces, Solid
-from vfx.geometry.products import turned
+from vfx.geometry.cube_faces import box_cells, lattice_origin, lattice_points
+from vfx.geometry.handoff import Array, Solid
 
 # Share of lambda by which lattices may be off and touching boxes may overlap: far above
 # round-off, far below anything that matters to bonds or pictures.
@@ -39,7 +39,7 @@ def build_solid(bodies: Sequence[Body]) -> Solid:
     count = np.diff(first)
     solid = Solid(
         position=np.concatenate([
-            _lattice_points(cell + 0.5 - np.array(body.cells) / 2, body.spacing, axes, body.center)
+            lattice_points(cell + 0.5 - np.array(body.cells) / 2, body.spacing, axes, body.center)
             for cell, body, axes in zip(cells, bodies, orientation, strict=True)]),
         volume=np.repeat(length_scale**3, count),
         size=np.repeat(length_scale, count),
@@ -61,45 +61,6 @@ def build_solid(bodies: Sequence[Body]) -> Solid:
 def body_orientation(body: Body) -> Array:
     """Return the (3, 3) world_from_body rotation: about world x, then y, then z."""
     return np.asarray(Rotation.from_euler("xyz", body.rotation, degrees=True).as_matrix())
-
-
-def grid_faces(solid: Solid) -> Faces:
-    """Return every face of every cube once; neighbours share their vertices.
-
-    There is one inner face for each edge between cubes, in their order. The outer faces
-    follow, for -x, +x, -y, +y, -z, +z in turn, each in order of the particles.
-    """
-    is_cube = (solid.kind == "grid")[solid.body]
-    inner = np.flatnonzero(is_cube[solid.edge[:, 0]]).astype(np.int32)
-    edge = solid.edge[inner]
-    inner_axis = np.argmax(solid.cell[edge[:, 1]] != solid.cell[edge[:, 0]], axis=1)
-    has_face = np.broadcast_to(is_cube, (3, 2, solid.n_particles)).copy()
-    has_face[inner_axis, 0, edge[:, 1]] = False
-    has_face[inner_axis, 1, edge[:, 0]] = False
-    outer_axis, outer_up, outer = np.nonzero(has_face)
-
-    side = np.full((len(inner_axis) + len(outer), 2), -1, dtype=np.int32)
-    side[:len(inner_axis)] = edge
-    side[len(inner_axis):, 0] = outer
-    axis = np.concatenate([inner_axis, outer_axis])
-    up = np.concatenate([np.ones_like(inner_axis), outer_up])
-
-    # Look corners up in each body's table of lattice points, so that they are shared exactly.
-    lattice, first, stride = _corner_lattice(solid)
-    corner_offset = _face_corner_offsets()[axis, up]                       # (f, 4, 3)
-    body = solid.body[side[:, 0]]
-    base = first[body] + (solid.cell[side[:, 0]] * stride[body]).sum(axis=1)
-    index = base[:, None] + (corner_offset * stride[body][:, None, :]).sum(axis=2)
-    # A mesh fills a part of its lattice only.
-    used = np.zeros(len(lattice), dtype=bool)
-    used[index] = True
-    index = (np.cumsum(used) - 1)[index]
-    return Faces(
-        vertex=lattice[used], start=4 * np.arange(len(side) + 1, dtype=np.int64),
-        corner=index.astype(np.int32).ravel(), side=side, edge=inner,
-        normal=np.zeros((4 * len(outer), 3), np.float32),
-        uv=np.zeros((4 * len(outer), 2), np.float32),
-        triangle=np.full(len(outer), -1, np.int32))
 
 
 def check_bodies(bodies: Sequence[Body]) -> None:
@@ -172,7 +133,7 @@ def check_solid(solid: Solid) -> None:
                       for a, b in pairwise(first)])
     _check_cells_and_volumes(solid, first, shape)
     _check_edges(solid, shape)
-    origin = _lattice_origin(solid, first[:-1])
+    origin = lattice_origin(solid, first[:-1])
     half = shape * solid.length_scale[:, None] / 2
     refuse_box_overlap(
         solid.body_name.tolist(),
@@ -199,11 +160,6 @@ def _box_counts(bodies: Sequence[Body]) -> tuple[int, int]:
     return n_particles, n_edges
 
 
-def box_cells(shape: tuple[int, int, int]) -> Array:
-    """Return the grid index of every cube, (n, 3) int32, z fastest."""
-    return np.ascontiguousarray(np.indices(shape, dtype=np.int32).reshape(3, -1).T)
-
-
 def box_edges(shape: tuple[int, int, int]) -> Array:
     """Return the face-adjacent pairs of a box, (m, 2) int32, sorted."""
     nx, ny, nz = shape
@@ -214,47 +170,6 @@ def box_edges(shape: tuple[int, int, int]) -> Array:
     exists = cell[:, ::-1] < np.array([nz, ny, nx], dtype=np.int32) - 1
     low = np.broadcast_to(low[:, None], pair.shape)
     return np.stack([low[exists], pair[exists]], axis=1)
-
-
-def _lattice_points(offset: Array, spacing: float, axes: Array, origin: Sequence[float]) -> Array:
-    """Return origin + axes @ (spacing * offset) for offsets (n, 3), row by row alike."""
-    return turned(offset * spacing, axes) + np.asarray(origin, dtype=np.float64)
-
-
-def _lattice_origin(solid: Solid, first: Array) -> Array:
-    """Return where each body's lattice point (0, 0, 0), a corner of its box, lies: (b, 3)."""
-    offset = (solid.cell[first] + 0.5) * solid.length_scale[:, None]
-    return np.asarray(solid.position[first] - np.einsum("bij,bj->bi", solid.orientation, offset))
-
-
-def _corner_lattice(solid: Solid) -> tuple[Array, Array, Array]:
-    """Return all cube corners of all bodies (l, 3), and ``first`` (b,), ``stride`` (b, 3).
-
-    Corner (i, j, k) of a body stands at ``first[body] + stride[body] @ (i, j, k)``.
-    """
-    n_bodies = len(solid.length_scale)
-    start = np.searchsorted(solid.body, np.arange(n_bodies + 1))
-    origin = _lattice_origin(solid, start[:-1])
-    points, first, stride = [], [0], []
-    for b in range(n_bodies):
-        nx, ny, nz = (int(c) + 2 for c in solid.cell[start[b]:start[b + 1]].max(axis=0))
-        points.append(_lattice_points(box_cells((nx, ny, nz)), float(solid.length_scale[b]),
-                                      solid.orientation[b], origin[b]))
-        first.append(first[-1] + nx * ny * nz)
-        stride.append((ny * nz, nz, 1))
-    return np.concatenate(points), np.array(first[:-1]), np.array(stride)
-
-
-def _face_corner_offsets() -> Array:
-    """Return the lattice offsets of a face's corners, (axis, down/up, 4, 3), anticlockwise."""
-    offset = np.zeros((3, 2, 4, 3), dtype=np.int64)
-    for axis in range(3):
-        u, v = (axis + 1) % 3, (axis + 2) % 3
-        offset[axis, :, :, u] = [0, 1, 1, 0]
-        offset[axis, :, :, v] = [0, 0, 1, 1]
-        offset[axis, 1, :, axis] = 1
-        offset[axis, 0] = offset[axis, 0, ::-1]
-    return offset
 
 
 def _check_cells_and_volumes(solid: Solid, first: Array, shape: Array) -> None:

@@ -17,11 +17,11 @@ from vfx.geometry.bodies import Body
 from vfx.geometry.build import build_solid, check_bodies, lowest_point, solid_bytes
 from vfx.geometry.check import check_elements, check_whole
 from vfx.geometry.columns import cut_columns, wound_volumes
+from vfx.geometry.cube_faces import grid_faces
 from vfx.geometry.cubes import _fill as fill
 from vfx.geometry.cubes import block_elements, cell_edges
 from vfx.geometry.faces import all_faces, face_normals
 from vfx.geometry.grid import build_solid as build_blocks
-from vfx.geometry.grid import grid_faces
 from vfx.geometry.mesh import inspect_only
 from vfx.geometry.mesh_files import RawMesh
 from vfx.geometry.sources import body_size, source_hash, surface_of, surface_volume

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from vfx.geometry.bodies import Body
+from vfx.geometry.cube_faces import grid_faces
 from vfx.geometry.faces import all_faces, face_normals, join_faces, lowest_corners
-from vfx.geometry.grid import build_solid, grid_faces
+from vfx.geometry.grid import build_solid
 from vfx.geometry.handoff import Faces
 
 PLACES = ((0.0, 0.0, 0.0), (0.1, 0.0, 0.0))

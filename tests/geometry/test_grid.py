@@ -14,8 +14,9 @@ from scipy.optimize import linprog
 from scipy.spatial.transform import Rotation
 
 from vfx.geometry.bodies import Body
+from vfx.geometry.cube_faces import grid_faces
 from vfx.geometry.faces import Faces, face_normals
-from vfx.geometry.grid import build_solid, check_solid, grid_faces, solid_bytes
+from vfx.geometry.grid import build_solid, check_solid, solid_bytes
 from vfx.geometry.handoff import Solid
 
 sizes = st.tuples(*[st.integers(1, 5)] * 3)
