@@ -12,7 +12,7 @@ import numpy as np
 
 from vfx.device import Device
 from vfx.geometry.handoff import Array
-from vfx.geometry.mesh_files import MeshError
+from vfx.geometry.mesh_error import MeshError
 
 #: Pairs of triangles whose boxes meet that are looked at, and triangles above points, at most:
 #: what takes half a minute, and the memory of a laptop.

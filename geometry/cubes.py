@@ -17,7 +17,7 @@ from vfx.geometry.faces import empty_faces
 from vfx.geometry.grid import box_edges
 from vfx.geometry.handoff import Array
 from vfx.geometry.inspect import counted
-from vfx.geometry.mesh_files import MeshError
+from vfx.geometry.mesh_error import MeshError
 from vfx.geometry.sources import surface_area, surface_volume
 from vfx.geometry.thickness import way_out
 

@@ -20,7 +20,8 @@ from vfx.geometry.bodies import FROM_FILE, UNITS, Body
 from vfx.geometry.elements import Surface
 from vfx.geometry.handoff import Array
 from vfx.geometry.inspect import LARGEST_OVERLAP, MeshReport, counted, inspect_mesh
-from vfx.geometry.mesh_files import MeshError, RawMesh
+from vfx.geometry.mesh_error import MeshError
+from vfx.geometry.mesh_files import RawMesh
 from vfx.geometry.repair import close_holes, close_slits, face_alike, turn_triangles, unite_shells
 from vfx.geometry.shading import corner_normals
 from vfx.geometry.topology import find_topology

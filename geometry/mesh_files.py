@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from vfx.geometry.handoff import Array
+from vfx.geometry.mesh_error import MeshError, no_triangles, unreadable
 from vfx.geometry.products import turned
 
 USD_SUFFIXES = ("usd", "usda", "usdc", "usdz")
@@ -24,17 +25,6 @@ _KNOWN = ", ".join(name.upper() for name in SUFFIXES)
 #: Bytes of a file, and triangles of a mesh, at most.
 LARGEST_FILE = 4_000_000_000
 MOST_TRIANGLES = 50_000_000
-
-
-class MeshError(ValueError):
-    """A mesh that cannot become a solid; the text says what is wrong, where, and what to do.
-
-    It reads on from the name of the mesh. ``report`` is what was found of it, if that far.
-    """
-
-    def __init__(self, message: str, report: object = None) -> None:
-        super().__init__(message)
-        self.report = report
 
 
 @dataclass(frozen=True)
@@ -84,18 +74,6 @@ def read_raw_mesh(path: Path) -> RawMesh:
         raise MeshError(unreadable(suffix)) from error
     _check_raw(raw, suffix)
     return raw
-
-
-def unreadable(suffix: str) -> str:
-    """Return the sentence on a file that is not what its name says."""
-    return (f"cannot be read as {suffix.upper()}: it is damaged, cut short, or of another kind "
-            "than its name says; export it again, or name it by its kind")
-
-
-def no_triangles(suffix: str) -> str:
-    """Return the sentence on a file without a mesh."""
-    return (f"holds no triangles that can be read as {suffix.upper()}, only points, curves or "
-            "text, if anything; export it again, with its faces, or name it by its kind")
 
 
 def join_meshes(parts: list[RawMesh]) -> RawMesh:

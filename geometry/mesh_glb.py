@@ -15,14 +15,8 @@ from typing import Any
 import numpy as np
 
 from vfx.geometry.handoff import Array
-from vfx.geometry.mesh_files import (
-    MOST_TRIANGLES,
-    MeshError,
-    RawMesh,
-    join_meshes,
-    no_triangles,
-    placed,
-)
+from vfx.geometry.mesh_error import MeshError, no_triangles
+from vfx.geometry.mesh_files import MOST_TRIANGLES, RawMesh, join_meshes, placed
 
 #: Nodes, and parts of meshes, of a file at most.
 MOST_NODES = 100_000

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from vfx.geometry.handoff import Array
-from vfx.geometry.mesh_files import MeshError, RawMesh, no_triangles
+from vfx.geometry.mesh_error import MeshError, no_triangles
+from vfx.geometry.mesh_files import RawMesh
 from vfx.geometry.polygons import polygon_corners
 
 _SPACE, _SLASH, _NEWLINE = (np.uint8(ord(sign)) for sign in " /\n")

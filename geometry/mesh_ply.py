@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from vfx.geometry.handoff import Array
-from vfx.geometry.mesh_files import MeshError, RawMesh, no_triangles
+from vfx.geometry.mesh_error import MeshError, no_triangles
+from vfx.geometry.mesh_files import RawMesh
 from vfx.geometry.polygons import polygon_corners
 
 _TYPES = {"char": "i1", "int8": "i1", "uchar": "u1", "uint8": "u1", "short": "i2", "int16": "i2",

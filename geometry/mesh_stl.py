@@ -8,7 +8,8 @@ import re
 import numpy as np
 
 from vfx.geometry.handoff import Array
-from vfx.geometry.mesh_files import MeshError, RawMesh, no_triangles, unreadable
+from vfx.geometry.mesh_error import MeshError, no_triangles, unreadable
+from vfx.geometry.mesh_files import RawMesh
 
 #: Bytes of a binary file before its triangles, with their number at the end, and of each.
 _HEAD, _TRIANGLE = 84, 50

@@ -16,7 +16,8 @@ import numpy as np
 
 from vfx.device.memory import USD_ADDRESSES, require_addresses
 from vfx.geometry.handoff import Array
-from vfx.geometry.mesh_files import MeshError, RawMesh, join_meshes, placed
+from vfx.geometry.mesh_error import MeshError
+from vfx.geometry.mesh_files import RawMesh, join_meshes, placed
 from vfx.geometry.polygons import polygon_corners
 from vfx.geometry.usd_files import damage_is_refused, open_usd
 

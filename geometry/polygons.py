@@ -11,7 +11,7 @@ import heapq
 import numpy as np
 
 from vfx.geometry.handoff import Array
-from vfx.geometry.mesh_files import MeshError
+from vfx.geometry.mesh_error import MeshError
 
 #: A fan's triangle faces backward if its area is less than minus this share of the face's.
 _ROUNDING = 1e-12

@@ -8,7 +8,8 @@ import numpy as np
 
 from vfx.geometry.handoff import Array
 from vfx.geometry.inspect import LARGEST_HOLE, ONE_SIDED, counted
-from vfx.geometry.mesh_files import MeshError, RawMesh
+from vfx.geometry.mesh_error import MeshError
+from vfx.geometry.mesh_files import RawMesh
 from vfx.geometry.slits import split_slits
 from vfx.geometry.topology import Topology, find_topology
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from vfx.device.memory import USD_ADDRESSES, require_addresses
-from vfx.geometry.mesh_files import unreadable
+from vfx.geometry.mesh_error import unreadable
 
 
 def open_usd(path: Path) -> Any:

@@ -17,7 +17,8 @@ from vfx.device import open_device
 from vfx.geometry.bodies import Body
 from vfx.geometry.crossings import build_tree, find_crossings, triangles_above
 from vfx.geometry.mesh import make_surface
-from vfx.geometry.mesh_files import MeshError, RawMesh, read_raw_mesh
+from vfx.geometry.mesh_error import MeshError
+from vfx.geometry.mesh_files import RawMesh, read_raw_mesh
 from vfx.geometry.shading import corner_normals
 from vfx.geometry.sources import surface_volume
 from vfx.geometry.topology import find_topology

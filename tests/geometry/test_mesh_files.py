@@ -13,7 +13,8 @@ import pytest
 
 from tests.geometry.meshes import box
 from vfx.geometry.crossings import build_tree, find_crossings
-from vfx.geometry.mesh_files import MeshError, placed, read_raw_mesh
+from vfx.geometry.mesh_error import MeshError
+from vfx.geometry.mesh_files import placed, read_raw_mesh
 from vfx.geometry.polygons import cut_ears, polygon_corners
 
 BOX = box()
