@@ -15,7 +15,7 @@ import numpy as np
 
 from vfx.device import Device, Launch, Record
 from vfx.device.source import Parameter
-from vfx.sim.simulate import Simulation
+from vfx.sim.bonds.simulate import Simulation
 
 TRIAD_ITEMS = 1 << 24        # 128 MiB an array, far more than any cache
 #: Arguments of bond kernels that are only read where a bond breaks or was weakened.

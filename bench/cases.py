@@ -16,17 +16,17 @@ import numpy as np
 
 from vfx.bench.points import dragon_points, irregular_solid, vase_points
 from vfx.device import Device
-from vfx.geometry.bodies import Body
-from vfx.geometry.grid import build_solid
-from vfx.geometry.handoff import Array, Solid
-from vfx.pipeline.cache import read_npz, write_npz
+from vfx.geometry.divide.grid import build_solid
+from vfx.geometry.handoff.bodies import Body
+from vfx.geometry.handoff.types import Array, Solid
 from vfx.pipeline.errors import DamagedFile, MissingInput
-from vfx.pipeline.shot import Shot, load_shot
-from vfx.pipeline.templates import FOLDER
-from vfx.sim.bonds import ClusterBonds
-from vfx.sim.lattice import LatticeBonds
+from vfx.pipeline.shot.shot_file import Shot, load_shot
+from vfx.pipeline.shot.templates import FOLDER
+from vfx.pipeline.work.cache import read_npz, write_npz
+from vfx.sim.bonds.cluster_bonds import ClusterBonds
+from vfx.sim.bonds.lattice import LatticeBonds
+from vfx.sim.bonds.simulate import Simulation
 from vfx.sim.settings import Floor, Material, Solver
-from vfx.sim.simulate import Simulation
 
 #: Speed of the swing [m/s]; over the speed of sound, about 5 km/s, it gives a strain of 1e-4.
 SWING_SPEED = 0.5

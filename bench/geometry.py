@@ -27,13 +27,13 @@ from vfx.bench.rows import Row, less_is_better
 from vfx.bench.shell_case import shell_rows
 from vfx.bench.timing import load_warning, peak_memory
 from vfx.device import Device
-from vfx.geometry.bodies import Body
-from vfx.geometry.cells import voronoi_cells
-from vfx.geometry.elements import Elements, Progress, Surface
-from vfx.geometry.handoff import Array, Solid
-from vfx.geometry.shell import divide_shell
-from vfx.geometry.sources import surface_of
-from vfx.geometry.voronoi import divide_voronoi
+from vfx.geometry.divide.cells import voronoi_cells
+from vfx.geometry.divide.shell import divide_shell
+from vfx.geometry.divide.sources import surface_of
+from vfx.geometry.divide.voronoi import divide_voronoi
+from vfx.geometry.handoff.bodies import Body
+from vfx.geometry.handoff.elements import Elements, Progress, Surface
+from vfx.geometry.handoff.types import Array, Solid
 from vfx.pipeline.devices import open_device
 from vfx.pipeline.errors import FrameFailed, MissingInput
 

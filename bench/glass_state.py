@@ -6,11 +6,11 @@ import hashlib
 import time
 from pathlib import Path
 
-from vfx.pipeline.cache import read_npz, write_npz
 from vfx.pipeline.errors import DamagedFile, MissingInput
 from vfx.pipeline.progress import Progress
-from vfx.pipeline.shot import Shot
-from vfx.sim.simulate import Simulation
+from vfx.pipeline.shot.shot_file import Shot
+from vfx.pipeline.work.cache import read_npz, write_npz
+from vfx.sim.bonds.simulate import Simulation
 
 _CHUNK_STEPS = 50
 _SAVE_SECONDS = 30.0

@@ -18,8 +18,8 @@ from pathlib import Path
 from vfx.bench.cases import SWING_SPEED
 from vfx.bench.timing import Timing
 from vfx.pipeline.errors import FrameFailed, MissingInput
-from vfx.pipeline.shot import Shot
-from vfx.sim.material import bond_stiffness
+from vfx.pipeline.shot.shot_file import Shot
+from vfx.sim.matter.material import bond_stiffness
 
 FAIRNESS = (
     "fairness: LAMMPS peri/pmb computes in float64, vfx strains in float32 and sums, positions "

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.spatial import cKDTree
 
-from vfx.geometry.handoff import Array, Solid
+from vfx.geometry.handoff.types import Array, Solid
 
 VASE_LAYERS = 6
 _RELAXATIONS = 4

@@ -23,23 +23,23 @@ from scipy.spatial.transform import Rotation
 from vfx.bench.rows import Row, less_is_better, more_is_better
 from vfx.bench.timing import Timing, load_warning, peak_memory
 from vfx.device import Device
-from vfx.geometry.bodies import Body
-from vfx.geometry.build import build_solid
-from vfx.geometry.faces import all_faces
-from vfx.geometry.handoff import Array, Faces, FragmentsFrame, Solid
-from vfx.pipeline.cache import read_npz, write_npz
+from vfx.geometry.divide.build import build_solid
+from vfx.geometry.handoff.bodies import Body
+from vfx.geometry.handoff.faces import all_faces
+from vfx.geometry.handoff.types import Array, Faces, FragmentsFrame, Solid
 from vfx.pipeline.devices import open_device
 from vfx.pipeline.errors import FrameFailed
-from vfx.pipeline.stages import STAGE
-from vfx.raytrace.boundary import moved_boundary
-from vfx.raytrace.bvh import build_bvh
-from vfx.raytrace.camera import CameraRays, View, camera_view
-from vfx.raytrace.environment import load_environment
-from vfx.raytrace.film import FilmSums, tile_chunks
-from vfx.raytrace.lights import Sky, sky_on_device
+from vfx.pipeline.stages.table import STAGE
+from vfx.pipeline.work.cache import read_npz, write_npz
+from vfx.raytrace.boundary.visible import moved_boundary
+from vfx.raytrace.camera.camera import CameraRays, View, camera_view
+from vfx.raytrace.film.film import FilmSums, tile_chunks
+from vfx.raytrace.light.environment import load_environment
+from vfx.raytrace.light.lights import Sky, sky_on_device
 from vfx.raytrace.render import frame_scene
 from vfx.raytrace.scene import Rays, Scene, Surroundings, triangle_group
 from vfx.raytrace.settings import Camera, Film, Finish, FloorLook, Light, Look, MaterialLook
+from vfx.raytrace.tree.bvh import build_bvh
 
 CASES = ("plate", "vase", "serpent")
 #: Elements of the vase and the serpent at full size: levine-2014 table 1.

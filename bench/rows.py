@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from vfx.pipeline.cache import publish_bytes
+from vfx.pipeline.work.cache import publish_bytes
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from vfx.bench.rows import Row
 from vfx.bench.timing import load_warning, peak_memory, time_steps
 from vfx.pipeline.devices import open_device
 from vfx.pipeline.errors import FrameFailed
-from vfx.sim.bonds import ClusterBonds
+from vfx.sim.bonds.cluster_bonds import ClusterBonds
 
 HORIZON = 2.0
 CHUNKS = 10

@@ -6,11 +6,11 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from vfx.bench.rows import Row
-from vfx.geometry.elements import Elements
-from vfx.geometry.faces import Faces
-from vfx.geometry.handoff import Array
-from vfx.geometry.shell import SLIVER_ANGLE
-from vfx.geometry.tetrahedra import least_dihedral
+from vfx.geometry.divide.shell import SLIVER_ANGLE
+from vfx.geometry.divide.tetrahedra import least_dihedral
+from vfx.geometry.handoff.elements import Elements
+from vfx.geometry.handoff.faces import Faces
+from vfx.geometry.handoff.types import Array
 
 #: Reach of the bonds of the paper's vase in lambda, and the most that one of its particles has.
 HORIZON, PAPER, PAPER_MOST_BONDS = 2.0, "levine-2014", 185

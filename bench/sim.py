@@ -17,7 +17,7 @@ from vfx.device import Device
 from vfx.pipeline.devices import open_device
 from vfx.pipeline.errors import ShotError
 from vfx.pipeline.progress import Progress
-from vfx.sim.simulate import Simulation
+from vfx.sim.bonds.simulate import Simulation
 
 CHUNKS = 10
 #: Steps to time by default: some seconds of work.

@@ -172,7 +172,8 @@ def problems(name: str, usages: Sequence[Usage], hot: Sequence[str]) -> list[str
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the report and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m vfx.device.report", description=__doc__)
-    parser.add_argument("files", nargs="*", help="kernel files, such as sim/bonds.cu (all)")
+    parser.add_argument("files", nargs="*",
+                        help="kernel files, such as sim/matter/step.cu (all)")
     parser.add_argument("--hot", nargs="+", default=[], metavar="KERNEL",
                         help="kernels that may not spill (all)")
     options = parser.parse_args(arguments)

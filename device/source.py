@@ -123,7 +123,7 @@ def kernel_files(root: Path = ROOT) -> list[str]:
 
 
 def file_symbol(name: str) -> str:
-    """Return what a kernel file is called in the library: ``sim/bonds.cu`` is ``sim_bonds``."""
+    """Return a kernel file's name in the library: ``sim_matter_step`` of ``sim/matter/step.cu``."""
     return name.removesuffix(".cu").replace("/", "_")
 
 

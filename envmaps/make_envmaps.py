@@ -1,7 +1,7 @@
 """Make the built-in environments: ``python -m vfx.envmaps.make_envmaps FOLDER``.
 
 Every pixel is computed here from a few lines of formulas; no photograph is involved. The
-layout of the image is that of :mod:`vfx.raytrace.environment`. Linear Rec. 709, half, ZIP.
+layout of the image is that of :mod:`vfx.raytrace.light.environment`. Linear Rec. 709, half, ZIP.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import OpenEXR
 
-from vfx.geometry.handoff import Array
-from vfx.raytrace.environment import pixel_directions
-from vfx.raytrace.exr import write_exr
+from vfx.geometry.handoff.types import Array
+from vfx.raytrace.film.exr import write_exr
+from vfx.raytrace.light.environment import pixel_directions
 
 WIDTH, HEIGHT = 512, 256
 #: Toward the sun of clear_sky; a shot that wants its shadows points the key light there.

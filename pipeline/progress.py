@@ -22,10 +22,10 @@ from typing import Any
 
 from tqdm import tqdm
 
-from vfx.pipeline.cache import open_own, storage_errors
 from vfx.pipeline.errors import Stopped, StorageError, printable
 from vfx.pipeline.quantities import as_clock
 from vfx.pipeline.streams import tell
+from vfx.pipeline.work.cache import open_own, storage_errors
 
 _LINE_SECONDS = 10.0                 # between lines while the percentage rises
 _LINE_PERCENT = 10                   # or when it rose by this, however soon

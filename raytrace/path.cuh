@@ -5,9 +5,9 @@
 // blurred copies as if nothing stood before it (leg 0); then one ray of the diffuse (1) and one of
 // the reflection lobe (2) put what they meet in the sky's stead.
 #include "device/device.cuh"
-#include "raytrace/glass.cuh"
-#include "raytrace/harmonics.cuh"
-#include "raytrace/sampling.cuh"
+#include "raytrace/surface/glass.cuh"
+#include "raytrace/light/harmonics.cuh"
+#include "raytrace/film/sampling.cuh"
 #include "raytrace/scene.cuh"
 
 #define LEGS 3

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vfx.geometry.bodies import Vector
-from vfx.geometry.handoff import Array, FragmentsFrame
-from vfx.raytrace import materials
+from vfx.geometry.handoff.bodies import Vector
+from vfx.geometry.handoff.types import Array, FragmentsFrame
 from vfx.raytrace.settings import Finish
+from vfx.raytrace.surface import materials
 
 #: How a collider looks where the shot does not say: matt and grey, so that pieces stand out.
 COLLIDER_LOOK = {"kind": "ggx", "albedo": [0.2, 0.2, 0.2], "roughness": 0.5,

@@ -1,7 +1,7 @@
 """Render a frame: solid, fragments, camera and light in, named passes out.
 
-Camera rays (:mod:`vfx.raytrace.camera`) go through the scene (:mod:`vfx.raytrace.scene`) and what
-they bring back adds up on the film (:mod:`vfx.raytrace.film`).
+Camera rays (:mod:`vfx.raytrace.camera.camera`) go through the scene (:mod:`vfx.raytrace.scene`)
+and what they bring back adds up on the film (:mod:`vfx.raytrace.film.film`).
 
 ``lighting = "harmonic"`` is as in levine-2014 section 5, with what a picture needs on top: the
 environment by spherical harmonics for diffuse and as background, normalised Blinn-Phong for
@@ -12,7 +12,7 @@ sky away and puts the occluder's light in its place, so that open surfaces carry
 ``lighting = "path"`` follows every bounce and draws directions from the environment and from the
 surfaces' scattering. Glass is traced alike in both.
 
-What the frames hold is listed in :mod:`vfx.raytrace.passes`.
+What the frames hold is listed in :mod:`vfx.raytrace.film.passes`.
 """
 
 from __future__ import annotations
@@ -25,19 +25,18 @@ from typing import Any
 import numpy as np
 
 from vfx.device import Device
-from vfx.geometry.faces import all_faces
-from vfx.geometry.handoff import Array, Faces, FragmentsFrame, Solid
-from vfx.geometry.products import along
-from vfx.raytrace.camera import CameraRays, View, camera_view
-from vfx.raytrace.camera_path import CameraPath, resting_path
-from vfx.raytrace.denoise import denoised
-from vfx.raytrace.film import FilmSums, data_passes, data_window, tile_chunks
-from vfx.raytrace.lights import Sky, sky_on_device
-from vfx.raytrace.materials import first_prop_row
-from vfx.raytrace.motion import Neighbors, forward_motion, moved_fragments, shutter_times
-from vfx.raytrace.passes import FEATURES, NO_DEPTH, mattes, named_passes
+from vfx.geometry.handoff.faces import all_faces
+from vfx.geometry.handoff.products import along
+from vfx.geometry.handoff.types import Array, Faces, FragmentsFrame, Solid
+from vfx.raytrace.camera.camera import CameraRays, View, camera_view
+from vfx.raytrace.camera.motion import Neighbors, forward_motion, moved_fragments, shutter_times
+from vfx.raytrace.camera.path import CameraPath, resting_path
+from vfx.raytrace.film.denoise import denoised
+from vfx.raytrace.film.film import FilmSums, data_passes, data_window, tile_chunks
+from vfx.raytrace.film.passes import FEATURES, NO_DEPTH, mattes, named_passes
+from vfx.raytrace.film.sampling import motion_steps, noisy_tiles, sample_passes, step_ranges
+from vfx.raytrace.light.lights import Sky, sky_on_device
 from vfx.raytrace.props import Prop
-from vfx.raytrace.sampling import motion_steps, noisy_tiles, sample_passes, step_ranges
 from vfx.raytrace.scene import FloorPlane, Rays, Scene, Surroundings
 from vfx.raytrace.settings import (
     AreaLight,
@@ -48,6 +47,7 @@ from vfx.raytrace.settings import (
     Look,
     MaterialLook,
 )
+from vfx.raytrace.surface.materials import first_prop_row
 
 #: Where the floor has faded to 63 % into the horizon, in distances from camera to target.
 FADE_DISTANCES = 8.0
@@ -93,9 +93,10 @@ def render_picture(
     """Render one frame and return its passes.
 
     ``looks`` maps material names to looks; a material without one gets the default.
-    ``environment`` is (h, w, 3) float32 from :func:`vfx.raytrace.environment.load_environment`,
-    ``texture`` the floor's image, alike; ``images`` has those that looks name. ``progress`` is
-    called with the finished part, 0..1.
+    ``environment`` is (h, w, 3) float32 from
+    :func:`vfx.raytrace.light.environment.load_environment`, ``texture`` the floor's image,
+    alike; ``images`` has those that looks name. ``progress`` is called with the finished part,
+    0..1.
     ``faces`` saves their extraction where many frames of one solid are rendered. ``near`` has the
     frames next to this one, for motion; without, pieces stand still. ``props`` are the colliders
     that are seen.

@@ -1,11 +1,11 @@
 // What stands in the picture, and what a ray meets of it; symbols in scene.py.
 #include "device/device.cuh"
-#include "raytrace/bsdf.cuh"
-#include "raytrace/bvh.cuh"
-#include "raytrace/dielectric.cuh"
-#include "raytrace/light.cuh"
-#include "raytrace/noise.cuh"
-#include "raytrace/texture.cuh"
+#include "raytrace/surface/bsdf.cuh"
+#include "raytrace/tree/bvh.cuh"
+#include "raytrace/surface/dielectric.cuh"
+#include "raytrace/light/light.cuh"
+#include "raytrace/surface/noise.cuh"
+#include "raytrace/surface/texture.cuh"
 
 // Rows of the material table (materials.py): floor, balls, surface and fracture of each body, and
 // the colliders.

@@ -13,13 +13,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from vfx.device import Device, Record
-from vfx.geometry.handoff import Array, Faces, FragmentsFrame, Solid
-from vfx.raytrace import materials
-from vfx.raytrace.boundary import Boundary, moved_boundary
-from vfx.raytrace.bvh import Bvh, build_bvh
-from vfx.raytrace.lights import Sky, panel_rows
+from vfx.geometry.handoff.types import Array, Faces, FragmentsFrame, Solid
+from vfx.raytrace.boundary.visible import Boundary, moved_boundary
+from vfx.raytrace.light.lights import Sky, panel_rows
 from vfx.raytrace.props import Prop, prop_rows
 from vfx.raytrace.settings import AreaLight, Film, FloorLook, Light, Look, MaterialLook
+from vfx.raytrace.surface import materials
+from vfx.raytrace.tree.bvh import Bvh, build_bvh
 
 #: MAX_INSIDE of bvh.cuh.
 MAX_INSIDE = 8
@@ -183,7 +183,7 @@ class Scene:
         # Along a direction that meets no edge by chance.
         direction = np.array([0.5163, 0.6271, 0.5834])
         sign = self.device.xp.empty(len(corner), self.device.xp.int32)
-        self.device.module("raytrace/bvh.cu").crossing_signs(
+        self.device.module("raytrace/tree/bvh.cu").crossing_signs(
             len(corner), eye, direction, corner, sign)
         crossing = np.bincount(self.device.to_host(boundary.piece), self.device.to_host(sign))
         around = np.flatnonzero(crossing > 0)[:MAX_INSIDE]
@@ -239,7 +239,7 @@ class Scene:
         turn = np.deg2rad(light.environment_rotation)
         height, width = sky.image.shape[:2]
         return self.device.struct(
-            "raytrace/light.cuh", "Sky", width=width, height=height, image=sky.image,
+            "raytrace/light/light.cuh", "Sky", width=width, height=height, image=sky.image,
             blurred=sky.blurred, harmonic=sky.harmonic, turn_cos=float(np.cos(turn)),
             turn_sin=float(np.sin(turn)), rows=len(sky.column_sum),
             columns=sky.column_sum.shape[1] - 1, row_sum=sky.row_sum, column_sum=sky.column_sum)

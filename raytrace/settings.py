@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from vfx.geometry.bodies import Vector
-from vfx.geometry.schema import REQUIRED, setting
+from vfx.geometry.handoff.bodies import Vector
+from vfx.geometry.handoff.schema import REQUIRED, setting
 
 #: How diffuse light is found (:mod:`vfx.raytrace.render`).
 LIGHTINGS = ("harmonic", "path")
-#: What a frame may hold, in the order of its documentation (:mod:`vfx.raytrace.passes`).
+#: What a frame may hold, in the order of its documentation (:mod:`vfx.raytrace.film.passes`).
 PASSES = ("beauty", "depth", "N", "P", "forward", "albedo", "diffuse", "specular", "refraction",
           "shadow", "fragment", "damage", "mask", "cryptomatte")
 #: The least way from one camera key to the next [frames].

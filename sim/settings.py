@@ -10,8 +10,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from vfx.geometry.bodies import PLACE, SIZE, SPEED, TURN, Vector
-from vfx.geometry.schema import REQUIRED, setting
+from vfx.geometry.handoff.bodies import PLACE, SIZE, SPEED, TURN, Vector
+from vfx.geometry.handoff.schema import REQUIRED, setting
 
 #: A time [s] and a place [m] at that time.
 Key = tuple[float, float, float, float]

@@ -6,7 +6,7 @@ of the plane, so
 
     G_lattice = sum over xi_z > 0 of (xi_z / lambda) c s0^2 |xi| V^2 / (2 lambda^2)
 
-which converges to G as delta / lambda grows (c and s0: :mod:`vfx.sim.material`).
+which converges to G as delta / lambda grows (c and s0: :mod:`vfx.sim.matter.material`).
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import numpy as np
 
 from vfx.bench.validation.findings import Report
 from vfx.device import Device, open_device
-from vfx.geometry.bodies import Body
-from vfx.geometry.grid import build_solid
-from vfx.sim.material import bond_stiffness, critical_stretch, lattice_offsets
+from vfx.geometry.divide.grid import build_solid
+from vfx.geometry.handoff.bodies import Body
+from vfx.sim.bonds.simulate import Simulation
+from vfx.sim.matter.material import bond_stiffness, critical_stretch, lattice_offsets
 from vfx.sim.settings import Floor, Material, Solver
-from vfx.sim.simulate import Simulation
 
 SPACING = 1e-3
 #: A tough material: its limit of some 1e-2 stands far above the rounding of displacements.

@@ -13,7 +13,7 @@ import numpy as np
 
 from vfx.bench.validation import plates
 from vfx.bench.validation.findings import Report
-from vfx.geometry.handoff import Array
+from vfx.geometry.handoff.types import Array
 from vfx.sim.settings import Material, Region
 
 STEEL = Material(density=8000.0, bulk_modulus=190e9 * 2 / 3, fracture_energy=22.17e3,

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from vfx.geometry.handoff import Array
+from vfx.geometry.handoff.types import Array
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import numpy as np
 
 from vfx.bench.validation import plates
 from vfx.bench.validation.findings import Report
-from vfx.geometry.handoff import Array
+from vfx.geometry.handoff.types import Array
 from vfx.sim.settings import Material, Region
 
 GLASS = Material(density=2440.0, bulk_modulus=48e9, fracture_energy=135.0,

@@ -17,12 +17,12 @@ from scipy.sparse.csgraph import connected_components
 
 from vfx.bench.validation.findings import Report
 from vfx.device import open_device
-from vfx.geometry.bodies import Body
-from vfx.geometry.grid import build_solid
-from vfx.geometry.handoff import Array
-from vfx.sim.plan import make_plan
+from vfx.geometry.divide.grid import build_solid
+from vfx.geometry.handoff.bodies import Body
+from vfx.geometry.handoff.types import Array
+from vfx.sim.bonds.plan import make_plan
+from vfx.sim.bonds.simulate import Simulation
 from vfx.sim.settings import Floor, Material, Projectile, Solver
-from vfx.sim.simulate import Simulation
 
 #: A fragment of fewer elements is dust: less than a cube of two elements' edge.
 DUST = 8

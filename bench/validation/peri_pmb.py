@@ -15,12 +15,12 @@ import numpy as np
 from vfx.bench.validation.findings import Report
 from vfx.bench.validation.lammps_peer import Plate, is_present, run_lammps
 from vfx.device import open_device
-from vfx.geometry.bodies import Body
-from vfx.geometry.grid import build_solid
-from vfx.geometry.handoff import Array
-from vfx.sim.material import bond_stiffness
+from vfx.geometry.divide.grid import build_solid
+from vfx.geometry.handoff.bodies import Body
+from vfx.geometry.handoff.types import Array
+from vfx.sim.bonds.simulate import Simulation
+from vfx.sim.matter.material import bond_stiffness
 from vfx.sim.settings import Floor, Material, Solver
-from vfx.sim.simulate import Simulation
 
 SPACING, HORIZON = 1e-3, 3.0
 

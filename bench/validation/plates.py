@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from vfx.device import open_device
-from vfx.geometry.bodies import Body
-from vfx.geometry.grid import build_solid
-from vfx.geometry.handoff import Array
+from vfx.geometry.divide.grid import build_solid
+from vfx.geometry.handoff.bodies import Body
+from vfx.geometry.handoff.types import Array
+from vfx.sim.bonds.simulate import Simulation
 from vfx.sim.settings import Crack, Floor, Material, Region, Solver
-from vfx.sim.simulate import Simulation
 
 #: Factor of the strain limit near grips: they must not tear out.
 TOUGH = 1e6

@@ -13,7 +13,6 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from vfx.pipeline.cache import publish_bytes
 from vfx.pipeline.errors import FrameFailed, MissingInput, ShotError
 from vfx.pipeline.farm.graph import (
     FOLDER,
@@ -23,7 +22,8 @@ from vfx.pipeline.farm.graph import (
     script_name,
     task_script,
 )
-from vfx.pipeline.frames import format_frames
+from vfx.pipeline.shot.frames import format_frames
+from vfx.pipeline.work.cache import publish_bytes
 
 NAME = "deadline"
 SCRIPT = "submit.sh"

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vfx.pipeline.errors import MissingInput, ShotError
-from vfx.pipeline.frames import format_frames
-from vfx.pipeline.manifest import State
 from vfx.pipeline.paths import why_not
-from vfx.pipeline.stage_render import near_frames, with_near_frames
-from vfx.pipeline.stages import STAGE
-from vfx.pipeline.work import Work
+from vfx.pipeline.shot.frames import format_frames
+from vfx.pipeline.stages.render import near_frames, with_near_frames
+from vfx.pipeline.stages.table import STAGE
+from vfx.pipeline.work.folder import Work
+from vfx.pipeline.work.manifest import State
 
 FOLDER = "farm"
 DEFAULT_CHUNK = 4

@@ -14,11 +14,11 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from vfx.pipeline.cache import open_own
 from vfx.pipeline.errors import FrameFailed, PipelineError, Stopped
 from vfx.pipeline.farm.graph import TRIES, FarmJob, Submission
-from vfx.pipeline.frames import format_frames
 from vfx.pipeline.progress import Progress, StopSignals
+from vfx.pipeline.shot.frames import format_frames
+from vfx.pipeline.work.cache import open_own
 
 NAME = "local"
 _POLL_SECONDS = 0.05

@@ -17,7 +17,6 @@ from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
-from vfx.pipeline.cache import publish_bytes
 from vfx.pipeline.errors import FrameFailed, MissingInput, ShotError
 from vfx.pipeline.farm.graph import (
     TRIES,
@@ -28,6 +27,7 @@ from vfx.pipeline.farm.graph import (
     task_script,
 )
 from vfx.pipeline.paths import why_not
+from vfx.pipeline.work.cache import publish_bytes
 
 NAME = "opencue"
 SPEC = "job.xml"

@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from vfx.pipeline.cache import publish_bytes
 from vfx.pipeline.errors import FrameFailed, MissingInput
 from vfx.pipeline.farm.graph import FRAMES, FarmJob, Submission
 from vfx.pipeline.progress import StopSignals
+from vfx.pipeline.work.cache import publish_bytes
 
 NAME = "openjd"
 TEMPLATE = "template.json"

@@ -16,9 +16,9 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from vfx.pipeline.cache import publish_bytes
 from vfx.pipeline.errors import FrameFailed, MissingInput, ShotError
 from vfx.pipeline.farm.graph import FRAMES, TRIES, FarmJob, Submission, find_frames
+from vfx.pipeline.work.cache import publish_bytes
 
 NAME = "slurm"
 STATE_FILE = "jobs.json"

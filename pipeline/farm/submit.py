@@ -6,13 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from vfx.pipeline.cache import storage_errors
 from vfx.pipeline.errors import ShotError
 from vfx.pipeline.farm import deadline, graph, local, opencue, openjd, slurm
 from vfx.pipeline.farm.graph import Submission, build_jobs, find_program
-from vfx.pipeline.frames import frames_text
 from vfx.pipeline.progress import Progress, StopSignals
-from vfx.pipeline.run import (
+from vfx.pipeline.shot.frames import frames_text
+from vfx.pipeline.stages.run import (
     WARNING,
     Request,
     check_request,
@@ -20,6 +19,7 @@ from vfx.pipeline.run import (
     open_work,
     shot_warnings,
 )
+from vfx.pipeline.work.cache import storage_errors
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from scipy.spatial import Delaunay
 
 from vfx.bench.geometry import Phases, box_cells
 from vfx.device import Device
-from vfx.pipeline.cli import main
+from vfx.pipeline.cli.commands import main
 
 KEYS = {"case", "metric", "value", "unit", "anchor", "anchor_value", "ratio"}
 

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from vfx.bench.render import Hits, disputes
-from vfx.pipeline.cli import main
+from vfx.pipeline.cli.commands import main
 
 KEYS = {"case", "metric", "value", "unit", "anchor", "anchor_value", "ratio"}
 

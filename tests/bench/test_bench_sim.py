@@ -17,10 +17,10 @@ from vfx.bench.points import dragon_points, irregular_solid, vase_points
 from vfx.bench.rows import Row, less_is_better, more_is_better, table, write_json
 from vfx.bench.scaling import sizes
 from vfx.device import Device, Launch
-from vfx.pipeline.cli import main
-from vfx.pipeline.shot import load_shot
-from vfx.pipeline.templates import FOLDER
-from vfx.sim.bonds import ClusterBonds
+from vfx.pipeline.cli.commands import main
+from vfx.pipeline.shot.shot_file import load_shot
+from vfx.pipeline.shot.templates import FOLDER
+from vfx.sim.bonds.cluster_bonds import ClusterBonds
 
 
 def bench(tmp_path: Path, *words: object) -> Result:

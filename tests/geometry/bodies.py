@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from vfx.geometry.elements import Surface
-from vfx.geometry.handoff import Array
+from vfx.geometry.handoff.elements import Surface
+from vfx.geometry.handoff.types import Array
 
 
 def mesh(

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from vfx.geometry.mesh_files import RawMesh
-from vfx.geometry.sources import box_surface
+from vfx.geometry.divide.sources import box_surface
+from vfx.geometry.mesh.files import RawMesh
 
 
 def box(edges=(1.0, 1.0, 1.0), center=(0.0, 0.0, 0.0)) -> RawMesh:

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
-from vfx.geometry.align import Aligner, align_frame
-from vfx.geometry.bodies import Body
-from vfx.geometry.grid import build_solid
-from vfx.geometry.handoff import FragmentsFrame, Lineage, MotionFrame, Solid
-from vfx.geometry.lineage import build_lineage, labels_at
+from vfx.geometry.divide.grid import build_solid
+from vfx.geometry.handoff.bodies import Body
+from vfx.geometry.handoff.types import FragmentsFrame, Lineage, MotionFrame, Solid
+from vfx.geometry.pieces.align import Aligner, align_frame
+from vfx.geometry.pieces.lineage import build_lineage, labels_at
 
 FIRST = 1001
 STEP = 0.01     # [s] between frames

@@ -8,10 +8,10 @@ from scipy.spatial import cKDTree
 
 from tests.geometry.shapes import box, joined, moved, sphere, surface, torus, turned_in
 from vfx.device import Device, open_device
-from vfx.geometry.blue_noise import Samples, blue_noise
-from vfx.geometry.elements import Surface
-from vfx.geometry.grading import Grading, toward_impact
-from vfx.geometry.inside import points_inside
+from vfx.geometry.divide.blue_noise import Samples, blue_noise
+from vfx.geometry.divide.grading import Grading, toward_impact
+from vfx.geometry.handoff.elements import Surface
+from vfx.geometry.inside.points import points_inside
 
 
 def sample(device: Device, shape: Surface, *, spacing: float | None = None,

@@ -11,20 +11,20 @@ from scipy.spatial.transform import Rotation
 
 from tests.geometry.meshes import box, flipped, joined, sphere, write_obj
 from vfx.device import open_device
-from vfx.geometry import cubes
-from vfx.geometry.assets import ASSETS, make_asset
-from vfx.geometry.bodies import Body
-from vfx.geometry.build import build_solid, check_bodies, lowest_point, solid_bytes
-from vfx.geometry.check import check_elements, check_whole
-from vfx.geometry.columns import cut_columns, wound_volumes
-from vfx.geometry.cube_faces import grid_faces
-from vfx.geometry.cubes import _fill as fill
-from vfx.geometry.cubes import block_elements, cell_edges
-from vfx.geometry.faces import all_faces, face_normals
-from vfx.geometry.grid import build_solid as build_blocks
-from vfx.geometry.mesh import inspect_only
-from vfx.geometry.mesh_files import RawMesh
-from vfx.geometry.sources import body_size, source_hash, surface_of, surface_volume
+from vfx.geometry.assets.catalog import ASSETS, make_asset
+from vfx.geometry.divide import cubes
+from vfx.geometry.divide.build import build_solid, check_bodies, lowest_point, solid_bytes
+from vfx.geometry.divide.check import check_elements, check_whole
+from vfx.geometry.divide.cubes import _fill as fill
+from vfx.geometry.divide.cubes import block_elements, cell_edges
+from vfx.geometry.divide.grid import build_solid as build_blocks
+from vfx.geometry.divide.sources import body_size, source_hash, surface_of, surface_volume
+from vfx.geometry.handoff.bodies import Body
+from vfx.geometry.handoff.cube_faces import grid_faces
+from vfx.geometry.handoff.faces import all_faces, face_normals
+from vfx.geometry.inside.columns import cut_columns, wound_volumes
+from vfx.geometry.mesh.files import RawMesh
+from vfx.geometry.mesh.load import inspect_only
 
 
 def body(name="b", **settings) -> Body:

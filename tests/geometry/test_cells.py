@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial import ConvexHull, Delaunay, Voronoi
 
 from vfx.device import Device, open_device
-from vfx.geometry.cells import FIRST_REACH_WALL, Cells, TiedSitesError, voronoi_cells
+from vfx.geometry.divide.cells import FIRST_REACH_WALL, Cells, TiedSitesError, voronoi_cells
 
 
 def cells_of(device: Device, site: np.ndarray, reach: float = 9.0) -> Cells:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from vfx.device import Device, open_device
-from vfx.geometry.distance import build_distance
-from vfx.geometry.handoff import Array
+from vfx.geometry.handoff.types import Array
+from vfx.geometry.inside.distance import build_distance
 
 RANDOM = np.random.default_rng(3)
 

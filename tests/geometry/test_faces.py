@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from vfx.geometry.bodies import Body
-from vfx.geometry.cube_faces import grid_faces
-from vfx.geometry.faces import all_faces, face_normals, join_faces, lowest_corners
-from vfx.geometry.grid import build_solid
-from vfx.geometry.handoff import Faces
+from vfx.geometry.divide.grid import build_solid
+from vfx.geometry.handoff.bodies import Body
+from vfx.geometry.handoff.cube_faces import grid_faces
+from vfx.geometry.handoff.faces import all_faces, face_normals, join_faces, lowest_corners
+from vfx.geometry.handoff.types import Faces
 
 PLACES = ((0.0, 0.0, 0.0), (0.1, 0.0, 0.0))
 

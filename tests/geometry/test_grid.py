@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.spatial.transform import Rotation
 
-from vfx.geometry.bodies import Body
-from vfx.geometry.cube_faces import grid_faces
-from vfx.geometry.faces import Faces, face_normals
-from vfx.geometry.grid import build_solid, check_solid, solid_bytes
-from vfx.geometry.handoff import Solid
+from vfx.geometry.divide.grid import build_solid, check_solid, solid_bytes
+from vfx.geometry.handoff.bodies import Body
+from vfx.geometry.handoff.cube_faces import grid_faces
+from vfx.geometry.handoff.faces import Faces, face_normals
+from vfx.geometry.handoff.types import Solid
 
 sizes = st.tuples(*[st.integers(1, 5)] * 3)
 angles = st.tuples(*[st.floats(-180, 180)] * 3)

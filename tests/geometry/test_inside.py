@@ -7,7 +7,7 @@ import pytest
 
 from tests.geometry.shapes import box, joined, moved, sphere, surface, torus, turned_in
 from vfx.device import Device, open_device
-from vfx.geometry.inside import WindingNumbers, points_inside
+from vfx.geometry.inside.points import WindingNumbers, points_inside
 
 
 def points(n: int, extent: float = 1.5, seed: int = 1) -> np.ndarray:

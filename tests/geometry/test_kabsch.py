@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
-from vfx.geometry.kabsch import LINE, POINT, UNIQUE, fit_rigid
+from vfx.geometry.pieces.kabsch import LINE, POINT, UNIQUE, fit_rigid
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vfx.geometry.bodies import Body
-from vfx.geometry.grid import build_solid
-from vfx.geometry.handoff import Lineage, Solid
-from vfx.geometry.lineage import build_lineage, count_fragments, fragment_name, labels_at
+from vfx.geometry.divide.grid import build_solid
+from vfx.geometry.handoff.bodies import Body
+from vfx.geometry.handoff.types import Lineage, Solid
+from vfx.geometry.pieces.lineage import build_lineage, count_fragments, fragment_name, labels_at
 
 FIRST = 1001
 

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 from tests.geometry.meshes import box, flipped, joined, sphere, without
 from vfx.device import open_device
-from vfx.geometry.bodies import Body
-from vfx.geometry.crossings import build_tree, find_crossings, triangles_above
-from vfx.geometry.mesh import make_surface
-from vfx.geometry.mesh_error import MeshError
-from vfx.geometry.mesh_files import RawMesh, read_raw_mesh
-from vfx.geometry.shading import corner_normals
-from vfx.geometry.sources import surface_volume
-from vfx.geometry.topology import find_topology
+from vfx.geometry.divide.sources import surface_volume
+from vfx.geometry.handoff.bodies import Body
+from vfx.geometry.handoff.mesh_error import MeshError
+from vfx.geometry.inside.crossings import build_tree, find_crossings, triangles_above
+from vfx.geometry.mesh.files import RawMesh, read_raw_mesh
+from vfx.geometry.mesh.load import make_surface
+from vfx.geometry.mesh.shading import corner_normals
+from vfx.geometry.mesh.topology import find_topology
 
 
 def body(**settings) -> Body:

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from tests.geometry.meshes import box
-from vfx.geometry.crossings import build_tree, find_crossings
-from vfx.geometry.mesh_error import MeshError
-from vfx.geometry.mesh_files import placed, read_raw_mesh
-from vfx.geometry.polygons import cut_ears, polygon_corners
+from vfx.geometry.handoff.mesh_error import MeshError
+from vfx.geometry.inside.crossings import build_tree, find_crossings
+from vfx.geometry.mesh.files import placed, read_raw_mesh
+from vfx.geometry.mesh.polygons import cut_ears, polygon_corners
 
 BOX = box()
 
@@ -294,7 +294,7 @@ def test_vertices_of_ply_faces_that_are_no_numbers_are_refused(tmp_path, number)
 
 def test_a_crate_that_kills_its_reader_is_refused_by_the_one_that_lives(tmp_path, monkeypatch):
     """Of some damage the library ends the process; another one tries the file first."""
-    usd_files = pytest.importorskip("vfx.geometry.usd_files")
+    usd_files = pytest.importorskip("vfx.geometry.handoff.usd_files")
     pytest.importorskip("pxr")
     path = tmp_path / "mesh.usda"
     path.write_text("#usda 1.0\n")

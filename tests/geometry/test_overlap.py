@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.geometry.meshes import box, joined, sphere, write_obj
-from vfx.geometry.bodies import Body
-from vfx.geometry.overlap import ball_depths, find_overlaps
+from vfx.geometry.divide.overlap import ball_depths, find_overlaps
+from vfx.geometry.handoff.bodies import Body
 
 
 def body(path, **settings) -> Body:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from vfx.geometry.products import along, turned
+from vfx.geometry.handoff.products import along, turned
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

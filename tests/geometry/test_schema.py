@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vfx.geometry.bodies import Body
-from vfx.geometry.schema import REQUIRED, Rule, rule_of, section, setting
+from vfx.geometry.handoff.bodies import Body
+from vfx.geometry.handoff.schema import REQUIRED, Rule, rule_of, section, setting
 
 numbers = st.one_of(st.integers(-10**6, 10**6), st.floats(allow_nan=False, allow_infinity=False))
 

@@ -12,14 +12,14 @@ from scipy.spatial import cKDTree
 from tests.geometry.bodies import box, hollow_sphere, lathe, mesh, sphere, two_boxes
 from tests.geometry.shapes import torus, volume
 from vfx.device import Device, open_device
-from vfx.geometry import shell
-from vfx.geometry.elements import Elements, Surface
-from vfx.geometry.faces import face_normals
-from vfx.geometry.handoff import Array
-from vfx.geometry.layers import first_points, spread
-from vfx.geometry.shell import ACROSS, divide_shell, measure
-from vfx.geometry.shell_body import shell_candidates
-from vfx.geometry.tetrahedra import least_dihedral, triangulate, volumes
+from vfx.geometry.divide import shell
+from vfx.geometry.divide.layers import first_points, spread
+from vfx.geometry.divide.shell import ACROSS, divide_shell, measure
+from vfx.geometry.divide.shell_body import shell_candidates
+from vfx.geometry.divide.tetrahedra import least_dihedral, triangulate, volumes
+from vfx.geometry.handoff.elements import Elements, Surface
+from vfx.geometry.handoff.faces import face_normals
+from vfx.geometry.handoff.types import Array
 
 LAYERS = 4
 
@@ -267,7 +267,7 @@ def test_flat_sides_with_many_points_are_triangulated() -> None:
 def test_gaps_that_only_finer_tetrahedra_resolve_are_refused(
     monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("vfx.geometry.shell.MOST_FILLED", 0.5)
+    monkeypatch.setattr("vfx.geometry.divide.shell.MOST_FILLED", 0.5)
     with pytest.raises(ValueError, match="too narrow for tetrahedra"):
         divide(open_device("cpu"), box(1.0), spacing=0.2)
 

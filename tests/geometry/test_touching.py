@@ -9,12 +9,12 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from tests.geometry.meshes import box, flipped, joined, sphere, write_obj
-from vfx.geometry.bodies import Body
-from vfx.geometry.build import build_solid
-from vfx.geometry.mesh import make_surface
-from vfx.geometry.mesh_files import RawMesh
-from vfx.geometry.sources import surface_volume
-from vfx.geometry.topology import find_topology
+from vfx.geometry.divide.build import build_solid
+from vfx.geometry.divide.sources import surface_volume
+from vfx.geometry.handoff.bodies import Body
+from vfx.geometry.mesh.files import RawMesh
+from vfx.geometry.mesh.load import make_surface
+from vfx.geometry.mesh.topology import find_topology
 
 
 def surface(device, raw, **settings):

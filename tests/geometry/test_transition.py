@@ -12,9 +12,9 @@ from tests.geometry.test_align import (
     quiet,
     spinning,
 )
-from vfx.geometry.align import Aligner, align_frame
-from vfx.geometry.lineage import build_lineage
-from vfx.geometry.transition import share_left
+from vfx.geometry.pieces.align import Aligner, align_frame
+from vfx.geometry.pieces.lineage import build_lineage
+from vfx.geometry.pieces.transition import share_left
 
 N_FRAMES = 16
 BREAKS, BREAKS_AGAIN, TRANSITION = 3, 6, 8

@@ -7,11 +7,11 @@ import pytest
 
 from tests.geometry.shapes import box, joined, moved, sphere, surface, torus, turned_in, volume
 from vfx.device import Device, open_device
-from vfx.geometry.check import check_elements
-from vfx.geometry.elements import Elements, Surface
-from vfx.geometry.faces import face_normals
-from vfx.geometry.grading import toward_impact
-from vfx.geometry.voronoi import clip_voronoi, divide_voronoi
+from vfx.geometry.divide.check import check_elements
+from vfx.geometry.divide.grading import toward_impact
+from vfx.geometry.divide.voronoi import clip_voronoi, divide_voronoi
+from vfx.geometry.handoff.elements import Elements, Surface
+from vfx.geometry.handoff.faces import face_normals
 
 
 def divide(device: Device, shape: Surface, **options: object) -> Elements:

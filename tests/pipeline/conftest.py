@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from vfx.pipeline.cli import main
+from vfx.pipeline.cli.commands import main
 
 sys.path.insert(0, str(Path(__file__).parent))
 

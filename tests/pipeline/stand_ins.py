@@ -15,11 +15,11 @@ import types
 
 import numpy as np
 
-from vfx.geometry.handoff import FragmentsFrame, Lineage, MotionFrame, Solid
+from vfx.geometry.handoff.types import FragmentsFrame, Lineage, MotionFrame, Solid
 
 # The first is handed on; the second has to meet the real reader of images before the stand-in.
-from vfx.raytrace.camera import camera_view  # noqa: F401
-from vfx.raytrace.texture import load_texture  # noqa: F401
+from vfx.raytrace.camera.camera import camera_view  # noqa: F401
+from vfx.raytrace.surface.texture import load_texture  # noqa: F401
 
 MADE: list[tuple[str, int]] = []       # (stage, frame) in the order of making
 LARGEST_STEP = 0.25
@@ -232,16 +232,16 @@ def exr_extent(path):
 
 MODULES = {
     "vfx.device": ("open_device", "DeviceError", "Device", "Record"),
-    "vfx.geometry.build": ("check_bodies", "solid_bytes", "build_solid", "lowest_point",
+    "vfx.geometry.divide.build": ("check_bodies", "solid_bytes", "build_solid", "lowest_point",
                            "mesh_reports", "thin_bodies"),
-    "vfx.geometry.faces": ("all_faces",),
-    "vfx.geometry.lineage": ("build_lineage", "count_fragments"),
-    "vfx.geometry.align": ("Aligner",),
-    "vfx.sim.pace": ("seconds_per_bond",),
-    "vfx.sim.simulate": ("LARGEST_STEP", "Simulation", "Unstable"),
-    "vfx.raytrace.environment": ("load_environment",),
-    "vfx.raytrace.exr": ("exr_extent", "read_exr", "write_exr"),
-    "vfx.raytrace.camera": ("frame_header", "camera_view"),
+    "vfx.geometry.handoff.faces": ("all_faces",),
+    "vfx.geometry.pieces.lineage": ("build_lineage", "count_fragments"),
+    "vfx.geometry.pieces.align": ("Aligner",),
+    "vfx.sim.bonds.pace": ("seconds_per_bond",),
+    "vfx.sim.bonds.simulate": ("LARGEST_STEP", "Simulation", "Unstable"),
+    "vfx.raytrace.light.environment": ("load_environment",),
+    "vfx.raytrace.film.exr": ("exr_extent", "read_exr", "write_exr"),
+    "vfx.raytrace.camera.camera": ("frame_header", "camera_view"),
     "vfx.raytrace.render": ("render_picture",),
 }
 
@@ -285,8 +285,8 @@ def install(set_module=sys.modules.__setitem__) -> None:
 
 
 if __name__ == "__main__":
-    from vfx.pipeline import stage_sim
-    from vfx.pipeline.cli import main
+    from vfx.pipeline.cli.commands import main
+    from vfx.pipeline.stages import sim as stage_sim
 
     install()
     stage_sim._CHECKPOINT_SECONDS = (-1.0, -1.0)

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 from stand_ins import SHOT
 
-from vfx.pipeline import physics
+from vfx.pipeline.shot import needs as physics
 
 TABLE = [
     # what the shot says instead, exit code, words of the message
@@ -52,8 +52,8 @@ def test_bad_shots_are_refused_before_anything_is_written(
     old: str, new: str, code: int, words: str,
 ) -> None:
     monkeypatch.setattr(physics, "host_memory", lambda: 10**10)
-    monkeypatch.setattr("vfx.pipeline.report.host_memory", lambda: 10**10)
-    monkeypatch.setattr("vfx.pipeline.run.host_memory", lambda: 10**10)
+    monkeypatch.setattr("vfx.pipeline.show.report.host_memory", lambda: 10**10)
+    monkeypatch.setattr("vfx.pipeline.stages.run.host_memory", lambda: 10**10)
     (shot_file.parent / "short.exr").write_bytes(b"x")
     assert old in SHOT
     shot_file.write_text(SHOT.replace(old, new, 1))
@@ -154,8 +154,8 @@ def test_a_disk_that_cannot_be_written_is_no_fault_of_the_values(
     def refused(*args: object, **kwargs: object) -> None:
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
-    monkeypatch.setattr("vfx.pipeline.templates.open", refused, raising=False)
-    monkeypatch.setattr("vfx.geometry.assets.write_obj", refused)
+    monkeypatch.setattr("vfx.pipeline.shot.templates.open", refused, raising=False)
+    monkeypatch.setattr("vfx.geometry.assets.catalog.write_obj", refused)
     result = vfx(*words)
     assert result.exit_code == 3
     assert "Read-only file system); choose another folder" in result.stderr

@@ -76,7 +76,7 @@ def test_odd_pictures_are_refused_before_anything_is_written(
 ])
 def test_a_picture_beyond_the_memory_names_what_makes_it_large(
         shot: Path, vfx, monkeypatch: pytest.MonkeyPatch, more: str, words: str) -> None:
-    monkeypatch.setattr("vfx.pipeline.report.host_memory", lambda: 1 << 34)
+    monkeypatch.setattr("vfx.pipeline.show.report.host_memory", lambda: 1 << 34)
     shot.write_text(SHOT + more + "\n")
     result = vfx("check", shot)
     assert result.exit_code == 3 and words in result.stderr
@@ -151,7 +151,8 @@ def test_too_large_an_environment_is_refused_by_its_header(shot: Path) -> None:
     path.write_bytes(data.replace(window, vast))
     shot.write_text(SHOT + '[light]\nenvironment = "vast.exr"\n')
     result = subprocess.run(
-        [sys.executable, "-c", "from vfx.pipeline.cli import main; main()", "check", str(shot)],
+        [sys.executable, "-c", "from vfx.pipeline.cli.commands import main; main()", "check",
+         str(shot)],
         capture_output=True, text=True, check=False,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30)))
     assert result.returncode == 2, result.stderr

@@ -15,7 +15,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from vfx.pipeline.cache import (
+from vfx.pipeline.errors import DamagedFile, MissingInput, StorageError
+from vfx.pipeline.shot.shot_file import load_shot
+from vfx.pipeline.stages.table import STAGE
+from vfx.pipeline.work.cache import (
     is_intact,
     locked,
     publish,
@@ -25,16 +28,13 @@ from vfx.pipeline.cache import (
     write_npz,
     write_result,
 )
-from vfx.pipeline.errors import DamagedFile, MissingInput, StorageError
-from vfx.pipeline.manifest import Entry, Published, State, read_manifest, update_manifest
-from vfx.pipeline.shot import load_shot
-from vfx.pipeline.stages import STAGE
-from vfx.pipeline.work import Work
+from vfx.pipeline.work.folder import Work
+from vfx.pipeline.work.manifest import Entry, Published, State, read_manifest, update_manifest
 
 SLOW_WRITER = """
 import sys, time
 from pathlib import Path
-from vfx.pipeline.cache import publish
+from vfx.pipeline.work.cache import publish
 def write(temporary):
     with open(temporary, "wb") as file:
         file.write(b"half of the new")
@@ -136,7 +136,7 @@ def test_processes_that_add_to_one_manifest_lose_nothing(tmp_path: Path) -> None
     script = """
 import sys
 from pathlib import Path
-from vfx.pipeline.manifest import Entry, Published, update_manifest
+from vfx.pipeline.work.manifest import Entry, Published, update_manifest
 for i in range(20):
     entry = Entry("f", Published("h", i), "d")
     update_manifest(Path(sys.argv[1]), "sim", 1,

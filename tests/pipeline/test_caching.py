@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from stand_ins import MADE, SHOT
 
-from vfx.pipeline.shot import load_shot
-from vfx.pipeline.stages import shot_section
+from vfx.pipeline.shot.shot_file import load_shot
+from vfx.pipeline.stages.table import shot_section
 
 FRAMES = range(1001, 1007)
 

@@ -16,10 +16,10 @@ import pytest
 from click.testing import CliRunner
 from small_plate import plate_shot
 
-from vfx.pipeline.cli import main
-from vfx.pipeline.seal import BLANK_SEAL, set_seal
-from vfx.pipeline.stage_render import SEAL
-from vfx.raytrace.exr import read_exr
+from vfx.pipeline.cli.commands import main
+from vfx.pipeline.stages.render import SEAL
+from vfx.pipeline.work.seal import BLANK_SEAL, set_seal
+from vfx.raytrace.film.exr import read_exr
 
 SHOT = plate_shot("1001-1003", steps=200, resolution=(40, 24), side=12)
 

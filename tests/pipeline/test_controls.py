@@ -10,10 +10,10 @@ import pytest
 from PIL import Image
 from stand_ins import MADE, SHOT
 
-from vfx.pipeline.density import load_density
 from vfx.pipeline.errors import ShotError
-from vfx.pipeline.shot import Shot, load_shot
-from vfx.sim.material import projectile_step
+from vfx.pipeline.shot.density import load_density
+from vfx.pipeline.shot.shot_file import Shot, load_shot
+from vfx.sim.matter.material import projectile_step
 from vfx.sim.settings import Projectile
 
 CONTROLS = """
@@ -183,7 +183,7 @@ def test_a_picture_that_cannot_be_used_is_refused_before_anything_is_written(
 
 
 def test_pictures_read_from_black_to_white(tmp_path: Path) -> None:
-    from vfx.raytrace.exr import write_exr
+    from vfx.raytrace.film.exr import write_exr
 
     ramp = np.array([[0, 51, 255], [102, 153, 204]])
     expected = ramp / 255.0

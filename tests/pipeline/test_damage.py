@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from stand_ins import MADE, SHOT
 
-from vfx.pipeline import stage_sim
-from vfx.pipeline.cache import FINGERPRINT, in_use, read_npz, write_npz
 from vfx.pipeline.errors import DamagedFile
+from vfx.pipeline.stages import sim as stage_sim
+from vfx.pipeline.work.cache import FINGERPRINT, in_use, read_npz, write_npz
 
 WORK = Path("work/plate")
 HANDOFF = ("checksums.sha256", "plate.nk", "plate_blender.py", "handoff.json")

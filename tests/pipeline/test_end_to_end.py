@@ -17,9 +17,9 @@ import OpenEXR
 import pytest
 from PIL import Image
 
-from vfx.pipeline import stage_sim
-from vfx.pipeline.physics import plan_needs
-from vfx.pipeline.shot import load_shot
+from vfx.pipeline.shot.needs import plan_needs
+from vfx.pipeline.shot.shot_file import load_shot
+from vfx.pipeline.stages import sim as stage_sim
 
 SHOT = """\
 [shot]
@@ -112,8 +112,8 @@ def test_threads_and_a_stop_in_mid_frame_do_not_change_a_bit(
                "--threads", 2).exit_code == 0
     # A kill finds checkpoints after every chunk; who is asked to stop writes one himself.
     often = "stage_sim._CHECKPOINT_SECONDS = (-1, -1); " if number == signal.SIGKILL else ""
-    script = ("from vfx.pipeline import stage_sim; " + often +
-              "stage_sim._CHUNK_SECONDS = 0; from vfx.pipeline.cli import main; main()")
+    script = ("from vfx.pipeline.stages import sim as stage_sim; " + often +
+              "stage_sim._CHUNK_SECONDS = 0; from vfx.pipeline.cli.commands import main; main()")
     process = subprocess.Popen(
         [sys.executable, "-c", script, "stage", "sim", str(plate), "--device", "cpu",
          "--work", "parts", "--threads", "1"], env=os.environ, stdout=subprocess.DEVNULL,
@@ -198,7 +198,7 @@ def test_the_memory_foretold_covers_what_is_used(plate: Path, vfx) -> None:
                      .replace("frame = 200", "frame = 20"))
     assert vfx("stage", "geometry", plate).exit_code == 0
     # Not ru_maxrss: a child begins with that of the process which forked it.
-    script = ("import re; from vfx.pipeline.cli import main; main(standalone_mode=False); "
+    script = ("import re; from vfx.pipeline.cli.commands import main; main(standalone_mode=False); "
               "print('peak', re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1])")
     output = subprocess.run(
         [sys.executable, "-c", script, "stage", "sim", str(plate), "--device", "cpu"],

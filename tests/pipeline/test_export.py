@@ -15,14 +15,14 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from vfx.geometry.faces import all_faces
-from vfx.geometry.handoff import FragmentsFrame, Lineage, Solid
-from vfx.geometry.lineage import fragment_name
-from vfx.pipeline import export_vdb
-from vfx.pipeline.cli import main
-from vfx.pipeline.pieces import PieceMesh, PieceReader, piece_meshes
-from vfx.pipeline.shot import load_shot
-from vfx.pipeline.work import Work
+from vfx.geometry.handoff.faces import all_faces
+from vfx.geometry.handoff.types import FragmentsFrame, Lineage, Solid
+from vfx.geometry.pieces.lineage import fragment_name
+from vfx.pipeline.cli.commands import main
+from vfx.pipeline.export import vdb as export_vdb
+from vfx.pipeline.export.pieces import PieceMesh, PieceReader, piece_meshes
+from vfx.pipeline.shot.shot_file import load_shot
+from vfx.pipeline.work.folder import Work
 
 SHOT = """\
 [shot]
@@ -443,7 +443,7 @@ def test_the_usd_camera_sees_what_the_shot_camera_sees(shot: Path) -> None:
     pytest.importorskip("pxr", reason="usd-core is not installed")
     from pxr import Usd, UsdGeom
 
-    from vfx.raytrace.camera import camera_view, world_to_ndc
+    from vfx.raytrace.camera.camera import camera_view, world_to_ndc
 
     export(shot, "--to", "usd")
     stage = Usd.Stage.Open(str(shot.parent / "work/export/plate.usd"))

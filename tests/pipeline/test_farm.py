@@ -24,11 +24,11 @@ from hypothesis import strategies as st
 from one_node_slurm import Slurm, one_node_slurm, why_not
 from small_plate import plate_shot
 
-from vfx.pipeline.cli import main
+from vfx.pipeline.cli.commands import main
 from vfx.pipeline.farm import deadline, opencue, openjd, slurm
 from vfx.pipeline.farm.graph import FarmJob, Submission, describe, find_program, split
-from vfx.pipeline.frames import parse_parts
-from vfx.raytrace.exr import read_exr
+from vfx.pipeline.shot.frames import parse_parts
+from vfx.raytrace.film.exr import read_exr
 
 SHOT = plate_shot("1001-1004", steps=2000, resolution=(48, 27), side=14)
 STAGES = ["geometry", "sim", "lineage", "align", "render", "comp"]

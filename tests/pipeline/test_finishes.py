@@ -10,10 +10,10 @@ from PIL import Image
 from stand_ins import SHOT
 
 from vfx.pipeline.errors import ShotError
-from vfx.pipeline.shot import load_shot
-from vfx.pipeline.work import Work
+from vfx.pipeline.shot.shot_file import load_shot
+from vfx.pipeline.work.folder import Work
 from vfx.raytrace.settings import Look, MaterialLook
-from vfx.raytrace.texture import load_texture
+from vfx.raytrace.surface.texture import load_texture
 
 LOOK = "[materials.glass.look]"
 

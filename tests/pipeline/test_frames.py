@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vfx.pipeline.errors import ShotError
-from vfx.pipeline.frames import format_frames, parse_parts, parse_span, select_frames
+from vfx.pipeline.shot.frames import format_frames, parse_parts, parse_span, select_frames
 
 
 @given(st.sets(st.integers(0, 9_999_999), min_size=1, max_size=40))

@@ -19,12 +19,12 @@ from xml.etree import ElementTree
 import pytest
 from test_farm import submission
 
-from vfx.pipeline.comp_scripts import blender_script, nuke_script
 from vfx.pipeline.errors import ShotError
 from vfx.pipeline.farm import deadline, graph, local, opencue, openjd, slurm
 from vfx.pipeline.farm.graph import FarmJob, Submission
 from vfx.pipeline.farm.submit import _FARM
 from vfx.pipeline.progress import Progress, StopSignals
+from vfx.pipeline.stages.comp_scripts import blender_script, nuke_script
 
 NAMES = [
     "a b  c", "it's", 'say "so"', "$(touch canary)", "`touch canary`", "; touch canary;",

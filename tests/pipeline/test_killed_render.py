@@ -24,7 +24,7 @@ def kill(self, frame, fraction, *rest, **more):
 Progress.update = kill
 """
 WRITING = """
-from vfx.raytrace import exr
+from vfx.raytrace.film import exr
 write = exr.write_exr
 def kill(path, *rest, **more):
     write(path, *rest, **more)
@@ -41,7 +41,7 @@ MOMENTS = {
 SCRIPT = """
 import os, signal, sys
 {moment}
-from vfx.pipeline.cli import main
+from vfx.pipeline.cli.commands import main
 main()
 """
 

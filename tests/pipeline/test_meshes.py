@@ -241,8 +241,8 @@ def test_a_shot_says_all_that_does_not_go_together(vfx, shot):
 
 
 def test_an_asset_is_written_as_a_mesh_that_can_be_read(vfx, tmp_path, monkeypatch):
-    from vfx.geometry.assets import make_asset
-    from vfx.geometry.mesh_files import read_raw_mesh
+    from vfx.geometry.assets.catalog import make_asset
+    from vfx.geometry.mesh.files import read_raw_mesh
 
     monkeypatch.chdir(tmp_path)
     assert vfx("asset", "bowl", "bowl.obj").exit_code == 0

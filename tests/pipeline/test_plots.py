@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageColor
 
-from vfx.pipeline.diagnostics import DiagnosticsTable
-from vfx.pipeline.plots import (
+from vfx.pipeline.show.plots import (
     _COLORS,
     diagnostics_panels,
     draw_panels,
@@ -19,6 +18,7 @@ from vfx.pipeline.plots import (
     log_ticks,
     write_diagnostics_plot,
 )
+from vfx.pipeline.work.diagnostics import DiagnosticsTable
 
 
 def history(n: int) -> dict[str, np.ndarray]:

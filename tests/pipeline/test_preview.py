@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vfx.pipeline.preview import REC709_FROM_ACESCG, display_pixels, read_display, shoulder
+from vfx.pipeline.show.preview import REC709_FROM_ACESCG, display_pixels, read_display, shoulder
 
 
 def test_white_stays_neutral_between_colour_spaces() -> None:
@@ -90,7 +90,7 @@ def test_the_frames_of_a_log_are_flushed_lines(shot_file: Path) -> None:
 
 
 def test_a_contact_sheet_leaves_no_large_hole() -> None:
-    from vfx.pipeline.preview import _columns
+    from vfx.pipeline.show.preview import _columns
 
     assert _columns(24) == 6
     for count in range(1, 500):

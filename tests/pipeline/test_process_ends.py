@@ -17,7 +17,9 @@ import pytest
 import stand_ins
 from click.testing import CliRunner
 
-from vfx.pipeline import cli, cli_handoff, cli_preview
+from vfx.pipeline.cli import commands as cli
+from vfx.pipeline.cli import handoff as cli_handoff
+from vfx.pipeline.cli import preview as cli_preview
 from vfx.pipeline.errors import Stopped, lacks_memory, shortage
 from vfx.pipeline.progress import StopSignals
 
@@ -27,7 +29,7 @@ import sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 import stand_ins
 stand_ins.install()
-from vfx.pipeline.start import main
+from vfx.pipeline.cli.start import main
 main()
 """
 
@@ -144,7 +146,7 @@ def test_too_many_open_files_are_a_shortage_and_no_fault() -> None:
 
 @pytest.mark.parametrize("kilobytes", [100_000, 250_000])
 def test_a_limit_that_the_program_does_not_fit_in_is_said(shot: Path, kilobytes: int) -> None:
-    script = "from vfx.pipeline.start import main; main()"
+    script = "from vfx.pipeline.cli.start import main; main()"
     result = subprocess.run(
         ["bash", "-c", f'ulimit -v {kilobytes}; "$0" -c "$1" check plate.toml', sys.executable,
          script], capture_output=True, timeout=60, check=False)
@@ -158,10 +160,10 @@ def test_a_signal_while_it_loads_ends_with_a_sentence(number: signal.Signals) ->
 import os, signal, sys
 class Stop:
     def find_spec(self, name, path=None, target=None):
-        if name == "vfx.pipeline.physics":
+        if name == "vfx.pipeline.shot.needs":
             os.kill(os.getpid(), {int(number)})
 sys.meta_path.insert(0, Stop())
-from vfx.pipeline.start import main
+from vfx.pipeline.cli.start import main
 main()
 """
     result = subprocess.run([sys.executable, "-c", script, "doctor"], capture_output=True,

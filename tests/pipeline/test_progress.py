@@ -167,10 +167,10 @@ import os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)    # whatever the tests inherited
 class Stop:
     def find_spec(self, name, path=None, target=None):
-        if name == "vfx.pipeline.physics":
+        if name == "vfx.pipeline.shot.needs":
             os.kill(os.getpid(), signal.SIGINT)
 sys.meta_path.insert(0, Stop())
-from vfx.pipeline.start import main
+from vfx.pipeline.cli.start import main
 main()
 """
     result = subprocess.run([sys.executable, "-c", script, "doctor"], capture_output=True,
@@ -182,4 +182,4 @@ main()
 
 def test_the_installed_command_starts_there() -> None:
     (entry,) = entry_points(group="console_scripts", name="vfx")
-    assert entry.value == "vfx.pipeline.start:main"
+    assert entry.value == "vfx.pipeline.cli.start:main"

@@ -12,13 +12,13 @@ from pathlib import Path
 import click
 import pytest
 
-from vfx.pipeline import doctor
-from vfx.pipeline.cli import main
-from vfx.pipeline.doctor import examine
+from vfx.pipeline.cli import doctor
+from vfx.pipeline.cli.commands import main
+from vfx.pipeline.cli.doctor import examine
 from vfx.pipeline.farm.graph import find_program
-from vfx.pipeline.reference import reference
-from vfx.pipeline.shot import tables
-from vfx.pipeline.templates import list_templates
+from vfx.pipeline.shot.reference import reference
+from vfx.pipeline.shot.shot_file import tables
+from vfx.pipeline.shot.templates import list_templates
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -39,7 +39,7 @@ def test_every_key_is_explained_with_its_default() -> None:
 
 
 def test_the_reference_says_how_far_a_ball_reaches() -> None:
-    law = (DOCS.parent / "sim/laws.cuh").read_text(encoding="utf-8")
+    law = (DOCS.parent / "sim/matter/laws.cuh").read_text(encoding="utf-8")
     reach = re.findall(r"(?:distance -|return) ([\d.]+) \* radius", law)
     assert len(reach) == 2
     part = reference().partition("## `[[projectiles]]`")[2].partition("\n## ")[0]

@@ -14,8 +14,8 @@ import pytest
 import stand_ins
 from stand_ins import MADE, SHOT
 
-from vfx.pipeline import stage_sim
-from vfx.pipeline.checkpoint import Checkpoint, CheckpointPair
+from vfx.pipeline.stages import sim as stage_sim
+from vfx.pipeline.work.checkpoint import Checkpoint, CheckpointPair
 
 SCRIPT = str(Path(stand_ins.__file__))
 

@@ -16,9 +16,9 @@ from click.testing import CliRunner
 from PIL import Image
 from small_plate import plate_shot
 
-from vfx.pipeline.cli import main
-from vfx.pipeline.pass_colors import pass_pixels
-from vfx.raytrace.passes import CHANNELS
+from vfx.pipeline.cli.commands import main
+from vfx.pipeline.show.pass_colors import pass_pixels
+from vfx.raytrace.film.passes import CHANNELS
 
 SHOT = """\
 # </script><script>document.title = "escaped"</script>

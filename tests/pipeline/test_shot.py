@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from stand_ins import SHOT
 
-from vfx.geometry.bodies import Body
+from vfx.geometry.handoff.bodies import Body
 from vfx.pipeline.errors import ShotError
-from vfx.pipeline.physics import plan_needs
-from vfx.pipeline.shot import LISTS, SECTIONS, load_shot
-from vfx.pipeline.validate import Complaints, read_section
+from vfx.pipeline.shot.needs import plan_needs
+from vfx.pipeline.shot.shot_file import LISTS, SECTIONS, load_shot
+from vfx.pipeline.shot.validate import Complaints, read_section
 
 any_file = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None,
                     max_examples=60)
@@ -214,7 +214,7 @@ def test_advice_on_a_step_is_the_step_that_auto_takes(shot_file: Path) -> None:
 
 
 def test_the_examples_are_valid_and_commented() -> None:
-    from vfx.pipeline.templates import FOLDER, list_templates
+    from vfx.pipeline.shot.templates import FOLDER, list_templates
 
     assert {"glass", "glass_small"} <= set(list_templates())
     for name in list_templates():

@@ -9,7 +9,7 @@ import OpenEXR
 import pytest
 from PIL import Image
 
-from vfx.raytrace.exr import write_exr
+from vfx.raytrace.film.exr import write_exr
 
 #: A slab, 0.4 x 0.2 x 0.04 m, whose front (+z) takes the image from (0, 0) to (2, 1).
 OBJ = "\n".join([

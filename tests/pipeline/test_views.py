@@ -12,12 +12,20 @@ import pytest
 from click.testing import CliRunner
 from PIL import Image
 
-from vfx.geometry.grid import build_solid
-from vfx.pipeline.cli import main
-from vfx.pipeline.preview import display_pixels
-from vfx.pipeline.shot import load_shot
-from vfx.pipeline.views import EXPLOSION, GROUND, Legend, _at_rest, _cut, _exploded, _with_legend
-from vfx.raytrace.exr import read_exr
+from vfx.geometry.divide.grid import build_solid
+from vfx.pipeline.cli.commands import main
+from vfx.pipeline.shot.shot_file import load_shot
+from vfx.pipeline.show.preview import display_pixels
+from vfx.pipeline.show.views import (
+    EXPLOSION,
+    GROUND,
+    Legend,
+    _at_rest,
+    _cut,
+    _exploded,
+    _with_legend,
+)
+from vfx.raytrace.film.exr import read_exr
 
 SHOT = """\
 [shot]

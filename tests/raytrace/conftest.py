@@ -12,11 +12,11 @@ import pytest
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
-from vfx.geometry.bodies import Body
-from vfx.geometry.faces import all_faces
-from vfx.geometry.grid import build_solid
-from vfx.geometry.handoff import Array, FragmentsFrame, Solid
-from vfx.raytrace.boundary import moved_boundary
+from vfx.geometry.divide.grid import build_solid
+from vfx.geometry.handoff.bodies import Body
+from vfx.geometry.handoff.faces import all_faces
+from vfx.geometry.handoff.types import Array, FragmentsFrame, Solid
+from vfx.raytrace.boundary.visible import moved_boundary
 
 
 @dataclass(frozen=True)

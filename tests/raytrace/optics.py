@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from vfx.geometry.faces import all_faces
-from vfx.raytrace.environment import pixel_directions
-from vfx.raytrace.lights import sky_on_device
-from vfx.raytrace.materials import finish_tables
+from vfx.geometry.handoff.faces import all_faces
+from vfx.raytrace.light.environment import pixel_directions
+from vfx.raytrace.light.lights import sky_on_device
 from vfx.raytrace.scene import Rays, Scene, Surroundings
 from vfx.raytrace.settings import Film, Finish, FloorLook, Light, MaterialLook
+from vfx.raytrace.surface.materials import finish_tables
 
 from .conftest import Plane
 

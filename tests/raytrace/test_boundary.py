@@ -6,8 +6,8 @@ import manifold3d
 import numpy as np
 import pytest
 
-from vfx.geometry.faces import all_faces
-from vfx.raytrace.boundary import boundary_faces
+from vfx.geometry.handoff.faces import all_faces
+from vfx.raytrace.boundary.visible import boundary_faces
 
 from .conftest import boundary_of
 

@@ -7,7 +7,7 @@ import pytest
 from embreex.mesh_construction import TriangleMesh
 from embreex.rtcore_scene import EmbreeScene
 
-from vfx.raytrace import bvh
+from vfx.raytrace.tree import bvh
 
 from .conftest import boundary_of
 

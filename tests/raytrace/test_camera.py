@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vfx.raytrace.camera import camera_view, frame_header, world_to_camera, world_to_ndc
-from vfx.raytrace.color import film_from_rec709
-from vfx.raytrace.exr import read_exr, write_exr
+from vfx.raytrace.camera.camera import camera_view, frame_header, world_to_camera, world_to_ndc
+from vfx.raytrace.film.color import film_from_rec709
+from vfx.raytrace.film.exr import read_exr, write_exr
 from vfx.raytrace.settings import Camera, Film
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vfx.raytrace.camera_path import camera_path, check_path, keyed_path, render_times
+from vfx.raytrace.camera.path import camera_path, check_path, keyed_path, render_times
 from vfx.raytrace.settings import Camera, CameraKey, Film
 
 TRANSLATE = 'double3 xformOp:translate{} = {}\nuniform token[] xformOpOrder = ["xformOp:translate"]'
@@ -153,7 +153,7 @@ def test_a_lens_too_wide_for_floats_is_refused():
 
 def test_many_keys_and_frames_are_looked_at_together(monkeypatch):
     """50,000 keys over 100,000 frames: one interpolator, and a few calls of it."""
-    from vfx.raytrace import camera_path as module
+    from vfx.raytrace.camera import path as module
 
     made = []
     build = module.PchipInterpolator

@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vfx.device import open_device
-from vfx.raytrace.camera import CameraRays, camera_view, frame_header
-from vfx.raytrace.cryptomatte import matte_channels, matte_id, murmur3
-from vfx.raytrace.exr import write_exr
-from vfx.raytrace.film import data_passes, tile_chunks
-from vfx.raytrace.lights import sky_on_device
+from vfx.raytrace.camera.camera import CameraRays, camera_view, frame_header
+from vfx.raytrace.film.cryptomatte import matte_channels, matte_id, murmur3
+from vfx.raytrace.film.exr import write_exr
+from vfx.raytrace.film.film import data_passes, tile_chunks
+from vfx.raytrace.light.lights import sky_on_device
 from vfx.raytrace.props import Prop
 from vfx.raytrace.render import frame_scene, render_picture
 from vfx.raytrace.scene import Surroundings
@@ -74,7 +74,7 @@ def id_picture(device, scene, factor, width, height):
     solid, fragments, floor = scene
     fine = box_film(width * factor, height * factor, 1)
     view = camera_view(CAMERA, fine)
-    from vfx.geometry.faces import all_faces
+    from vfx.geometry.handoff.faces import all_faces
 
     around = Surroundings(Light(), (), {}, floor, FloorLook(), None, props=PROPS)
     frame = frame_scene(device, solid, all_faces(solid), fragments, around,

@@ -8,11 +8,11 @@ import pytest
 from embreex.mesh_construction import TriangleMesh
 from embreex.rtcore_scene import EmbreeScene
 
-from vfx.geometry.bodies import Body
-from vfx.geometry.build import build_solid
-from vfx.geometry.faces import all_faces
-from vfx.raytrace.bvh import build_bvh
+from vfx.geometry.divide.build import build_solid
+from vfx.geometry.handoff.bodies import Body
+from vfx.geometry.handoff.faces import all_faces
 from vfx.raytrace.scene import MAX_INSIDE
+from vfx.raytrace.tree.bvh import build_bvh
 
 from .conftest import boundary_of, in_pieces, kept
 

@@ -7,8 +7,8 @@ import OpenEXR
 import OpenImageIO
 import pytest
 
-from vfx.raytrace.environment import builtin_environments, load_environment
-from vfx.raytrace.exr import write_exr
+from vfx.raytrace.film.exr import write_exr
+from vfx.raytrace.light.environment import builtin_environments, load_environment
 
 GRAY = np.full((16, 32), 0.5, np.float32)
 

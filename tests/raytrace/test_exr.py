@@ -11,8 +11,8 @@ import numpy as np
 import OpenImageIO
 import pytest
 
-from vfx.raytrace.camera import frame_header
-from vfx.raytrace.exr import read_exr, write_exr
+from vfx.raytrace.camera.camera import frame_header
+from vfx.raytrace.film.exr import read_exr, write_exr
 from vfx.raytrace.settings import Camera, Film
 
 

@@ -6,9 +6,9 @@ import manifold3d
 import numpy as np
 import pytest
 
-from vfx.raytrace.materials import refractive_indices
 from vfx.raytrace.render import render_frame
 from vfx.raytrace.settings import Camera, Film, FloorLook, Light
+from vfx.raytrace.surface.materials import refractive_indices
 
 from .conftest import (
     Plane,

@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vfx.raytrace.environment import (
+from vfx.raytrace.light.environment import (
     blurred_levels,
     builtin_environments,
     load_environment,
     pixel_directions,
     pixel_solid_angles,
 )
-from vfx.raytrace.harmonics import (
+from vfx.raytrace.light.harmonics import (
     N_HARMONICS,
     device_irradiance,
     harmonic_basis,

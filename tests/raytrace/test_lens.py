@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from vfx.raytrace.camera import camera_view, filter_table
-from vfx.raytrace.camera_path import camera_path, check_path
-from vfx.raytrace.motion import Neighbors, coasted, moved_fragments, rest_centers
+from vfx.raytrace.camera.camera import camera_view, filter_table
+from vfx.raytrace.camera.motion import Neighbors, coasted, moved_fragments, rest_centers
+from vfx.raytrace.camera.path import camera_path, check_path
 from vfx.raytrace.render import render_picture
 from vfx.raytrace.settings import Camera, CameraKey, Film, FloorLook, Light, Look
 

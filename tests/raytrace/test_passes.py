@@ -9,14 +9,14 @@ import OpenEXR
 import pytest
 from scipy.spatial.transform import Rotation
 
-from vfx.geometry.bodies import Body
-from vfx.geometry.build import build_solid
-from vfx.raytrace import film as film_module
-from vfx.raytrace.camera import camera_view, frame_header
-from vfx.raytrace.camera_path import camera_path
-from vfx.raytrace.exr import write_exr
-from vfx.raytrace.motion import Neighbors
-from vfx.raytrace.passes import channel_names, pass_names
+from vfx.geometry.divide.build import build_solid
+from vfx.geometry.handoff.bodies import Body
+from vfx.raytrace.camera.camera import camera_view, frame_header
+from vfx.raytrace.camera.motion import Neighbors
+from vfx.raytrace.camera.path import camera_path
+from vfx.raytrace.film import film as film_module
+from vfx.raytrace.film.exr import write_exr
+from vfx.raytrace.film.passes import channel_names, pass_names
 from vfx.raytrace.render import render_picture
 from vfx.raytrace.settings import (
     PASSES,

@@ -12,9 +12,9 @@ import OpenEXR
 import pytest
 from PIL import Image
 
-from vfx.pipeline.density import load_density
-from vfx.raytrace.environment import BRIGHTEST, load_environment
-from vfx.raytrace.texture import load_image
+from vfx.pipeline.shot.density import load_density
+from vfx.raytrace.light.environment import BRIGHTEST, load_environment
+from vfx.raytrace.surface.texture import load_image
 
 GREY = 188      # of 255 in sRGB: 0.503 in linear light
 LINEAR = ((GREY / 255 + 0.055) / 1.055) ** 2.4

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from vfx.raytrace.camera import camera_view
-from vfx.raytrace.motion import Neighbors
+from vfx.raytrace.camera.camera import camera_view
+from vfx.raytrace.camera.motion import Neighbors
 from vfx.raytrace.props import Prop
 from vfx.raytrace.render import render_frame
 from vfx.raytrace.settings import Camera, Film, Finish, FloorLook, Light, MaterialLook

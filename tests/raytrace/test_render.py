@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from vfx.device import KernelError, open_device
-from vfx.raytrace.camera import frame_header
+from vfx.raytrace.camera.camera import frame_header
 from vfx.raytrace.render import render_frame
 from vfx.raytrace.settings import (
     Camera,

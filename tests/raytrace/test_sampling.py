@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from vfx.device import open_device
-from vfx.raytrace.denoise import denoised
+from vfx.raytrace.film.denoise import denoised
+from vfx.raytrace.film.sampling import sample_passes, step_ranges
 from vfx.raytrace.render import render_picture
-from vfx.raytrace.sampling import sample_passes, step_ranges
 from vfx.raytrace.settings import Camera, Film, FloorLook, Light
 
 CAMERA = Camera(position=(0.9, 0.8, 1.4), target=(0.0, 0.1, 0.0))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vfx.raytrace.lights import drawing_table
-from vfx.raytrace.materials import finish_tables, lobe_albedos
+from vfx.raytrace.light.lights import drawing_table
 from vfx.raytrace.render import render_frame
 from vfx.raytrace.settings import AreaLight, Camera, Film, FloorLook, Light, Look
+from vfx.raytrace.surface.materials import finish_tables, lobe_albedos
 
 from .conftest import Plane, ball_mesh, box_solid, in_pieces, mesh_solid
 from .optics import NO_KEY, finish_pair, preset_pair, traced_light

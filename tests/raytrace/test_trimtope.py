@@ -8,8 +8,8 @@ import pytest
 from embreex.mesh_construction import TriangleMesh
 from embreex.rtcore_scene import EmbreeScene
 
-from vfx.raytrace.bvh import build_bvh
-from vfx.raytrace.trimtope import Trimtopes, trimtope_hits, voronoi_trimtopes
+from vfx.raytrace.boundary.trimtope import Trimtopes, trimtope_hits, voronoi_trimtopes
+from vfx.raytrace.tree.bvh import build_bvh
 
 
 def mesh_triangles(manifold):

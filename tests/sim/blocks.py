@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from vfx.device import Device
-from vfx.geometry.bodies import Body
-from vfx.geometry.grid import build_solid
+from vfx.geometry.divide.grid import build_solid
+from vfx.geometry.handoff.bodies import Body
+from vfx.sim.bonds.simulate import Simulation
 from vfx.sim.settings import Floor, Material, Projectile, Solver
-from vfx.sim.simulate import Simulation
 
 SPACING = 1e-3
 GLASS = Material(bulk_modulus=32.81e9, density=2200.0, strain_limit=5e-4, strain_scatter=0.0,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vfx.sim import simulate
+from vfx.sim.bonds import simulate
 
 
 @pytest.fixture(params=["lattice", "clusters"], autouse=True)

@@ -9,10 +9,10 @@ import pytest
 
 from tests.sim.blocks import GLASS, SPACING, block
 from vfx.device import Device, open_device
-from vfx.geometry.bodies import Body
-from vfx.geometry.grid import build_solid
+from vfx.geometry.divide.grid import build_solid
+from vfx.geometry.handoff.bodies import Body
+from vfx.sim.bonds.simulate import Simulation
 from vfx.sim.settings import Floor, Projectile, Solver
-from vfx.sim.simulate import Simulation
 
 
 def moments(sim: Simulation) -> tuple[np.ndarray, float]:

@@ -9,12 +9,12 @@ import pytest
 
 from tests.sim.blocks import GLASS, SPACING
 from vfx.device import Device, open_device
-from vfx.geometry.bodies import Body
-from vfx.geometry.grid import build_solid
-from vfx.sim.extent import Held, find_held
-from vfx.sim.region import members
+from vfx.geometry.divide.grid import build_solid
+from vfx.geometry.handoff.bodies import Body
+from vfx.sim.bonds.simulate import Simulation
+from vfx.sim.control.extent import Held, find_held
+from vfx.sim.control.region import members
 from vfx.sim.settings import Collider, Crack, Floor, Projectile, Region, Solver, Weakening
-from vfx.sim.simulate import Simulation
 
 STEP = 2.0**-23
 
@@ -359,7 +359,7 @@ def test_halves_of_a_cut_body_do_not_pull_each_other(device: Device) -> None:
 
 
 def test_polyline_weakens_as_a_straight_walk_does(device: Device) -> None:
-    from vfx.sim.weakening import plane_axes, random_walks
+    from vfx.sim.control.weakening import plane_axes, random_walks
 
     walk = Weakening(paths=1, length=6e-3, step=6e-3, wander=0.0, branching=0.0,
                      origin=(0.12347e-3, 0.21713e-3, 0.0), normal=(0.1, 0.2, 1.0))

@@ -12,11 +12,11 @@ from scipy.spatial.transform import Rotation
 
 from tests.sim.blocks import GLASS, SPACING, block, lattice, pairwise_force
 from vfx.device import Device, open_device
-from vfx.geometry.bodies import Body
-from vfx.geometry.build import build_solid as build_any
-from vfx.sim.material import bond_stiffness, lattice_offsets
+from vfx.geometry.divide.build import build_solid as build_any
+from vfx.geometry.handoff.bodies import Body
+from vfx.sim.bonds.simulate import Simulation
+from vfx.sim.matter.material import bond_stiffness, lattice_offsets
 from vfx.sim.settings import Floor, Solver
-from vfx.sim.simulate import Simulation
 
 
 def limit_acceleration(horizon: float) -> float:

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from vfx.device import Device
-from vfx.geometry.bodies import Body
-from vfx.geometry.grid import build_solid
-from vfx.sim.plan import make_plan
+from vfx.geometry.divide.grid import build_solid
+from vfx.geometry.handoff.bodies import Body
+from vfx.sim.bonds.plan import make_plan
+from vfx.sim.bonds.simulate import Simulation, Unstable
 from vfx.sim.settings import Floor, Material, Projectile, Solver, Weakening
-from vfx.sim.simulate import Simulation, Unstable
 
 CORNERS = list(itertools.product((1e-3, 1e6), (1.0, 1e15), (1e-9, 1e5)))
 

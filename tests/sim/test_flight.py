@@ -8,10 +8,10 @@ import numpy as np
 
 from tests.sim.blocks import GLASS, SPACING
 from vfx.device import Device
-from vfx.geometry.bodies import Body
-from vfx.geometry.grid import build_solid
+from vfx.geometry.divide.grid import build_solid
+from vfx.geometry.handoff.bodies import Body
+from vfx.sim.bonds.simulate import Simulation
 from vfx.sim.settings import Floor, Projectile, Solver
-from vfx.sim.simulate import Simulation
 
 GRAVITY = (0.0, -9.81, 0.0)
 

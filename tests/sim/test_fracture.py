@@ -9,11 +9,11 @@ import pytest
 
 from tests.sim.blocks import GLASS, SPACING, block
 from vfx.device import Device, open_device
-from vfx.geometry.bodies import Body
-from vfx.geometry.grid import build_solid
-from vfx.sim import simulate
+from vfx.geometry.divide.grid import build_solid
+from vfx.geometry.handoff.bodies import Body
+from vfx.sim.bonds import simulate
+from vfx.sim.bonds.simulate import Simulation, Unstable
 from vfx.sim.settings import Floor, Projectile, Solver, Weakening
-from vfx.sim.simulate import Simulation, Unstable
 
 
 def stretched(sim: Simulation, stretch: float) -> np.ndarray:
@@ -257,7 +257,7 @@ def test_weakened_bonds_are_those_that_cross_the_path(device: Device) -> None:
                      origin=(0.12347e-3, 0.21713e-3, 0.0))
     sim = Simulation(device, solid, {"glass": GLASS}, Solver(weak_factor=0.1),
                      Floor(enabled=False), (), (walk,), bodies)
-    from vfx.sim.weakening import plane_axes, random_walks
+    from vfx.sim.control.weakening import plane_axes, random_walks
 
     axes = plane_axes(np.array(walk.normal))
     (ax, ay, bx, by), = random_walks(walk)

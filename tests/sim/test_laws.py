@@ -7,7 +7,7 @@ import pytest
 
 from vfx.device import Device
 from vfx.device.source import ROOT
-from vfx.sim.laws import FILE, bond_laws, constant
+from vfx.sim.matter.laws import FILE, bond_laws, constant
 from vfx.sim.settings import Material, Solver
 
 
@@ -29,7 +29,8 @@ def test_a_constant_without_a_setting_says_what_to_write() -> None:
 
 
 def test_no_kernel_and_no_layout_names_a_constant_of_the_law(device: Device) -> None:
-    sources = [*(ROOT / "sim").glob("*.cu"), ROOT / "sim/bonds.py", ROOT / "sim/lattice.py"]
+    sources = [*(ROOT / "sim").rglob("*.cu"), ROOT / "sim/bonds/cluster_bonds.py",
+               ROOT / "sim/bonds/lattice.py"]
     assert len(sources) > 7
     for source in sources:
         text = source.read_text(encoding="utf-8")

@@ -9,14 +9,14 @@ import pytest
 
 from tests.sim.blocks import GLASS, SPACING, lattice
 from vfx.device import Device
-from vfx.geometry.bodies import Body
-from vfx.geometry.grid import build_solid
-from vfx.geometry.handoff import Solid
-from vfx.sim.bonds import ClusterBonds
-from vfx.sim.clusters import count_rows, distinct, near_boxes, transposed
-from vfx.sim.lattice import LatticeBonds, is_lattice
+from vfx.geometry.divide.grid import build_solid
+from vfx.geometry.handoff.bodies import Body
+from vfx.geometry.handoff.types import Solid
+from vfx.sim.bonds.cluster_bonds import ClusterBonds
+from vfx.sim.bonds.clusters import count_rows, distinct, near_boxes, transposed
+from vfx.sim.bonds.lattice import LatticeBonds, is_lattice
+from vfx.sim.bonds.simulate import Simulation
 from vfx.sim.settings import Floor, Solver
-from vfx.sim.simulate import Simulation
 
 
 def turned_pair() -> list[Body]:
@@ -56,7 +56,7 @@ def test_layouts_agree_on_bonds_and_forces(device: Device, horizon: float) -> No
 def test_long_rows_are_swept_in_segments(
     device: Device, horizon: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("vfx.sim.lattice.SWEEP_BYTES", 0)
+    monkeypatch.setattr("vfx.sim.bonds.lattice.SWEEP_BYTES", 0)
     long = Body(name="long", material="glass", cells=(103, 7, 9), spacing=SPACING)
     box = LatticeBonds(device, build_solid([long]), horizon).boxes[0]
     assert box.blocks > 2 * box.segment(int(horizon))

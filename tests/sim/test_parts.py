@@ -8,12 +8,12 @@ import numpy as np
 
 from tests.sim.blocks import GLASS, SPACING
 from vfx.device import Device
-from vfx.geometry.bodies import Body
-from vfx.geometry.grid import build_solid
-from vfx.geometry.handoff import Solid
-from vfx.sim.parts import solid_parts
+from vfx.geometry.divide.grid import build_solid
+from vfx.geometry.handoff.bodies import Body
+from vfx.geometry.handoff.types import Solid
+from vfx.sim.bonds.simulate import Simulation
+from vfx.sim.matter.parts import solid_parts
 from vfx.sim.settings import Floor, Solver
-from vfx.sim.simulate import Simulation
 
 
 def without(solid: Solid, gone: np.ndarray) -> Solid:

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 from vfx.device import Device, open_device
-from vfx.geometry.bodies import Body
-from vfx.geometry.build import build_solid as build_any
-from vfx.geometry.grid import build_solid
-from vfx.sim.extent import Held, find_held
-from vfx.sim.lattice import arrange
-from vfx.sim.ordering import LANES
-from vfx.sim.pace import seconds_per_bond
-from vfx.sim.plan import make_plan
-from vfx.sim.region import members
+from vfx.geometry.divide.build import build_solid as build_any
+from vfx.geometry.divide.grid import build_solid
+from vfx.geometry.handoff.bodies import Body
+from vfx.sim.bonds.lattice import arrange
+from vfx.sim.bonds.pace import seconds_per_bond
+from vfx.sim.bonds.plan import make_plan
+from vfx.sim.bonds.simulate import Simulation, Unstable
+from vfx.sim.control.extent import Held, find_held
+from vfx.sim.control.region import members
+from vfx.sim.matter.ordering import LANES
 from vfx.sim.settings import Floor, Material, Projectile, Region, Solver
-from vfx.sim.simulate import Simulation, Unstable
 
 
 @pytest.mark.parametrize("horizon", [1.0, 2.0, 3.0, 4.2])
@@ -137,7 +137,7 @@ def test_the_pace_is_of_steps_that_were_done(device: Device, monkeypatch) -> Non
         now[0] += 3.0 * n_steps * (1 + len(done) % 2)
 
     monkeypatch.setattr(Simulation, "advance", watched)
-    monkeypatch.setattr("vfx.sim.pace.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("vfx.sim.bonds.pace.time.perf_counter", lambda: now[0])
     body = Body(name="a", material="glass", cells=(8, 8, 2), velocity=(0.0, -5.0, 0.0))
     pace = seconds_per_bond(device, body, Material(), Solver(timestep=2.0**-25))
     assert len(done) > 2

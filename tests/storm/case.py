@@ -148,7 +148,7 @@ _can_verify: list[bool] = []
 def can_verify() -> bool:
     """Whether ``vfx status`` can be told to read every file whole."""
     if not _can_verify:
-        from vfx.pipeline.cli import status
+        from vfx.pipeline.cli.commands import status
 
         _can_verify.append(any("--verify" in option.opts for option in status.params))
     return _can_verify[0]

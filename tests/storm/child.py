@@ -54,7 +54,7 @@ def preload() -> None:
     import vfx
 
     skipped = ("vfx.bench", "vfx.device.cuda", "vfx.device.nvrtc", "vfx.device.report",
-               "vfx.envmaps.make", "vfx.pipeline.openvdb_writer")
+               "vfx.envmaps.make", "vfx.pipeline.export.openvdb_writer")
     for module in pkgutil.walk_packages(vfx.__path__, "vfx.", onerror=lambda name: None):
         if not module.name.startswith(skipped):
             importlib.import_module(module.name)
@@ -264,7 +264,7 @@ def _take_descriptors(nothing: int, output: int, notes: int, gate: int | None) -
 
 
 def _call(words: Sequence[str], command: Callable[[], Any] | None) -> int:
-    from vfx.pipeline.start import main
+    from vfx.pipeline.cli.start import main
 
     sys.argv = ["vfx", *words]
     try:

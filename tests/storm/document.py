@@ -14,8 +14,8 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from vfx.geometry.schema import Rule, rule_of
-from vfx.pipeline.shot import LISTS, SECTIONS, tables
+from vfx.geometry.handoff.schema import Rule, rule_of
+from vfx.pipeline.shot.shot_file import LISTS, SECTIONS, tables
 
 Table = dict[str, Any]
 

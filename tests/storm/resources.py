@@ -109,7 +109,7 @@ def _streams(case: Case, reference: Reference) -> None:
     case.tell(f"streams: {closed} closed, {full} full")
     words = [str(word) for word in _command(case)]
     ended = subprocess.run(
-        [sys.executable, "-c", "from vfx.pipeline.start import main; main()", *words],
+        [sys.executable, "-c", "from vfx.pipeline.cli.start import main; main()", *words],
         cwd=case.shot.parent, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True,
         timeout=60, check=False, preexec_fn=lambda: _spoil_streams(closed, full))
     output = (ended.stdout + ended.stderr).decode(errors="replace")

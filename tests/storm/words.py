@@ -40,7 +40,7 @@ def prepare(ground: Path) -> Reference:
 
 def play(case: Case, reference: Reference) -> None:
     """Call one command with options of chance."""
-    from vfx.pipeline.cli import main
+    from vfx.pipeline.cli.commands import main
 
     write_shot(case.shot.parent)
     if case.random.random() < 0.7:

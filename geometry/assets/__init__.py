@@ -1,0 +1,1 @@
+"""Meshes that the project makes itself."""

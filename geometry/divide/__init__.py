@@ -1,0 +1,1 @@
+"""From a closed surface to a solid of elements: cubes, shells of tetrahedra, Voronoi cells."""

@@ -1,0 +1,1 @@
+"""From a mesh file to a closed surface: read, inspect, repair, shade."""

@@ -1,0 +1,167 @@
+"""Which fragment each particle belongs to, frame by frame, with ids that persist.
+
+Fragments are the connected components over unbroken adjacency edges (levine-2014
+section 4, Alignment). One serial pass over the frames looks only at fragments that an edge
+broke in. When a fragment splits, its part with the most particles keeps the id (the
+lowest particle index decides a tie); the other parts of that frame get new ids by
+descending size, then lowest particle. Ids are never reused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from vfx.geometry.handoff.types import Array, Lineage, Solid
+
+
+def build_lineage(
+    solid: Solid, broken: Iterable[tuple[int, Array]], first_frame: int
+) -> Lineage:
+    """Follow the fragments through all frames.
+
+    ``broken`` gives (frame, indices into ``solid.edge`` that broke since the frame before)
+    for consecutive frames from ``first_frame`` on; an index may be repeated. A body that is
+    in pieces at the first frame has the others born there, with the body's own id as parent.
+    """
+    edge = solid.edge                          # edges that may still hold
+    number = np.arange(len(edge))              # their indices in solid.edge
+    label = solid.body.astype(np.int32)
+    n_bodies = len(solid.length_scale)
+    parent = [np.full(n_bodies, -1, dtype=np.int32)]
+    birth = [np.full(n_bodies, first_frame, dtype=np.int32)]
+    change_start, changes = [0], []
+    n_fragments, frame = n_bodies, first_frame - 1
+
+    for item_frame, indices in broken:
+        frame += 1
+        if item_frame != frame:
+            raise ValueError(f"The lineage needs every frame in order: expected {frame}, "
+                             f"got {item_frame}.")
+        try:
+            gone = _broken_mask(indices, len(solid.edge))
+        except ValueError as error:
+            raise ValueError(f"Frame {frame}: {error}") from None
+        # At the first frame look at every body: one may be in pieces from the start.
+        touched = np.zeros(n_fragments, dtype=bool)
+        touched[label[solid.edge[gone, 0]]] = True
+        touched |= frame == first_frame
+        holds = ~gone[number]
+        edge, number = edge[holds], number[holds]
+
+        particle, fragment, born_from = _split(edge, label, touched, n_fragments)
+        label[particle] = fragment
+        n_fragments += len(born_from)
+        parent.append(born_from)
+        birth.append(np.full(len(born_from), frame, dtype=np.int32))
+        changes.append((particle, fragment))
+        change_start.append(change_start[-1] + len(particle))
+    if frame < first_frame:
+        raise ValueError("The lineage needs at least one frame.")
+
+    return Lineage(
+        first_frame=first_frame,
+        last_frame=frame,
+        parent=np.concatenate(parent),
+        birth_frame=np.concatenate(birth),
+        body=_body_of_fragment(np.concatenate(parent), n_bodies),
+        change_start=np.array(change_start, dtype=np.int64),
+        change_particle=np.concatenate([particle for particle, _ in changes]),
+        change_fragment=np.concatenate([fragment for _, fragment in changes]),
+    )
+
+
+def count_fragments(solid: Solid, broken: Array) -> int:
+    """Return how many fragments there are when the edges ``broken`` (e,) do not hold."""
+    holds = ~_broken_mask(broken, len(solid.edge))
+    n_parts, _ = _components(solid.edge[holds], solid.n_particles)
+    return n_parts
+
+
+def labels_at(lineage: Lineage, solid: Solid, frame: int) -> Array:
+    """Return the fragment id of every particle at ``frame``, (n,) int32."""
+    check_frame(lineage, frame)
+    label = solid.body.astype(np.int32)
+    end = lineage.change_start[frame - lineage.first_frame + 1]
+    # A particle that changes more than once keeps the last change.
+    label[lineage.change_particle[:end]] = lineage.change_fragment[:end]
+    return label
+
+
+def fragment_name(solid: Solid, lineage: Lineage, fragment: int) -> str:
+    """Return the name of a fragment, the same in every frame: ``plate_00012``."""
+    return f"{solid.body_name[lineage.body[fragment]]}_{fragment:05d}"
+
+
+def check_frame(lineage: Lineage, frame: int) -> None:
+    """Raise ValueError if the lineage does not cover ``frame``."""
+    if not lineage.first_frame <= frame <= lineage.last_frame:
+        raise ValueError(f"Frame {frame} is outside the frames of the lineage, "
+                         f"{lineage.first_frame}-{lineage.last_frame}.")
+
+
+def _broken_mask(indices: Array, n_edges: int) -> Array:
+    """Return the broken edges as a mask, (m,) bool, after checking their range."""
+    indices = np.asarray(indices, dtype=np.int64)
+    if len(indices) and not (indices.min() >= 0 and indices.max() < n_edges):
+        raise ValueError(f"a broken edge is outside 0..{n_edges - 1}.")
+    mask = np.zeros(n_edges, dtype=bool)
+    mask[indices] = True
+    return mask
+
+
+def _components(edge: Array, n_particles: int) -> tuple[int, Array]:
+    """Return the number of connected parts over ``edge`` (m', 2), and the part of each particle."""
+    graph = coo_array((np.ones(len(edge), dtype=np.int8), (edge[:, 0], edge[:, 1])),
+                      shape=(n_particles, n_particles))
+    n_parts, part = connected_components(graph.tocsr(), directed=False)
+    return int(n_parts), part
+
+
+def _split(
+    edge: Array, label: Array, touched: Array, n_fragments: int
+) -> tuple[Array, Array, Array]:
+    """Split the touched fragments into components over ``edge`` (m', 2).
+
+    Return the particles that change (c,) ascending, their new fragments (c,), and the
+    parent of each new fragment in order of its id (all int32); new ids count up from
+    ``n_fragments``.
+    """
+    particle = np.flatnonzero(touched[label]).astype(np.int32)
+    if not len(particle):
+        empty = np.zeros(0, dtype=np.int32)
+        return empty, empty, empty
+    local = np.zeros(len(label), dtype=np.int32)
+    local[particle] = np.arange(len(particle), dtype=np.int32)
+    inside = local[edge[touched[label[edge[:, 0]]]]]
+    n_parts, part = _components(inside, len(particle))
+
+    size = np.bincount(part, minlength=n_parts)
+    # Of repeated assignments the last stays: from the end, that is the lowest particle.
+    lowest = np.empty(n_parts, dtype=np.int64)
+    lowest[part[::-1]] = particle[::-1]
+    origin = label[lowest]
+
+    # The largest part of each fragment keeps its id, the others are born.
+    order = np.lexsort((lowest, -size, origin))
+    keeps = np.ones(n_parts, dtype=bool)
+    keeps[1:] = origin[order[1:]] != origin[order[:-1]]
+    born = order[~keeps]
+    born = born[np.lexsort((lowest[born], -size[born]))]
+    new_id = origin.copy()
+    new_id[born] = np.arange(n_fragments, n_fragments + len(born), dtype=np.int32)
+
+    fragment = new_id[part]
+    changed = fragment != label[particle]
+    return particle[changed], fragment[changed], origin[born]
+
+
+def _body_of_fragment(parent: Array, n_bodies: int) -> Array:
+    """Return the body of each fragment (g,) int32; parents come before their children."""
+    root = np.where(parent < 0, np.arange(len(parent)), parent)
+    while (root >= n_bodies).any():
+        root = root[root]
+    return root.astype(np.int32)

@@ -1,0 +1,1 @@
+"""Pieces and dust for other programs."""

@@ -1,0 +1,240 @@
+"""The pieces of a shot as rigid meshes with motion, from the caches of geometry and align.
+
+Pieces only ever split, so those of the last frame are parts of all earlier ones: each is one
+mesh that never changes, moved in every frame by the fragment it is part of then. Its name is
+that of its Cryptomatte, ``<body>_<id>``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from vfx.geometry.handoff.types import Array
+from vfx.pipeline.errors import DamagedFile, MissingInput
+from vfx.pipeline.shot.frames import format_frames
+from vfx.pipeline.stages.align import LINEAGE_FILE
+from vfx.pipeline.stages.table import STAGE, STAGES
+from vfx.pipeline.work.cache import read_npz
+from vfx.pipeline.work.folder import Work
+from vfx.pipeline.work.manifest import State
+
+if TYPE_CHECKING:
+    from vfx.geometry.handoff.types import Faces, FragmentsFrame, Lineage, Solid
+
+
+@dataclass
+class PieceMesh:
+    """A closed polygon mesh at rest, in world axes; corners are anticlockwise from outside."""
+
+    point: Array             # (v, 3) float64 [m]
+    count: Array             # (f,) int32: corners of each face
+    corner: Array            # (c,) int32 into point
+    normal: Array            # (c, 3) float32: at corners
+    uv: Array                # (c, 2) float32: at corners; zeros inside
+    is_fracture: Array       # (f,) bool: faces that were inside the body
+
+
+@dataclass
+class Piece:
+    """One rigid piece: its mesh, and what it is."""
+
+    name: str
+    fragment: int            # its id
+    body: int
+    parent: int              # fragment it broke off, -1 for a whole body
+    birth_frame: int
+    particle: Array          # (k,) int32: its elements
+    center: Array            # (3,) float64 [m]: centre of mass at rest
+    mass: float              # [kg]
+    size: float              # [m]: diameter of a ball of its volume
+    mesh: PieceMesh
+
+
+@dataclass
+class Motion:
+    """How pieces (k) move over frames (t): world = rotation @ rest + translation."""
+
+    rotation: Array          # (t, k, 3, 3) float64
+    translation: Array       # (t, k, 3) float64 [m]
+    velocity: Array          # (t, k, 3) float64 [m/s]: of each piece's own centre
+    angular_velocity: Array  # (t, k, 3) float64 [rad/s]
+    damage: Array            # (t, k) float32: mean of the piece's particles
+
+
+class PieceReader:
+    """Reads what pieces are made from; says which stage to run where something is missing."""
+
+    def __init__(self, work: Work, frames: Sequence[int], arguments: tuple[str, ...] = ()) -> None:
+        from vfx.geometry.handoff.faces import all_faces
+        from vfx.geometry.handoff.types import Lineage, Solid
+
+        self.work = work
+        self.frames = list(frames)
+        self._arguments = arguments
+        self._check()
+        self.solid: Solid = Solid.from_arrays(self._read("geometry", frames[0]))
+        self.faces: Faces = all_faces(self.solid)
+        path = work.folder_of(STAGE["align"]) / LINEAGE_FILE
+        try:
+            self.lineage: Lineage = Lineage.from_arrays(read_npz(path))
+        except (DamagedFile, KeyError, MissingInput):
+            raise MissingInput(f"{path}: missing or damaged; make it again with:\n"
+                               f"  {self._command('lineage')}") from None
+        if self.lineage.last_frame < frames[-1]:
+            raise MissingInput(f"{path}: goes only to frame {self.lineage.last_frame}; make it "
+                               f"again with:\n  {self._command('lineage')}")
+
+    def fragments(self, frame: int) -> FragmentsFrame:
+        """Return the fragments of a frame."""
+        from vfx.geometry.handoff.types import FragmentsFrame
+
+        return FragmentsFrame.from_arrays(self._read("align", frame))
+
+    def name_of(self, fragment: int) -> str:
+        """Return the name of a fragment, as Cryptomatte has it."""
+        from vfx.geometry.pieces.lineage import fragment_name
+
+        return fragment_name(self.solid, self.lineage, fragment)
+
+    def pieces(self, frame: int) -> list[Piece]:
+        """Return the pieces of a frame, by ascending id."""
+        fragments = self.fragments(frame)
+        density = np.array([self.work.shot.materials[body.material].density
+                            for body in self.work.shot.bodies])
+        mass = self.solid.volume * density[self.solid.body]
+        meshes = piece_meshes(self.faces, fragments.fragment)
+        order = np.argsort(fragments.fragment, kind="stable")
+        start = np.searchsorted(fragments.fragment[order], fragments.id)
+        stop = np.searchsorted(fragments.fragment[order], fragments.id, side="right")
+        pieces = []
+        for fragment, first, last in zip(fragments.id.tolist(), start, stop, strict=True):
+            particle = order[first:last].astype(np.int32)
+            weight = mass[particle]
+            volume = float(self.solid.volume[particle].sum())
+            pieces.append(Piece(
+                name=self.name_of(fragment), fragment=fragment,
+                body=int(self.lineage.body[fragment]), parent=int(self.lineage.parent[fragment]),
+                birth_frame=int(self.lineage.birth_frame[fragment]), particle=particle,
+                center=weight @ self.solid.position[particle] / weight.sum(),
+                mass=float(weight.sum()), size=(6.0 * volume / np.pi) ** (1.0 / 3.0),
+                mesh=meshes[fragment]))
+        return pieces
+
+    def motion(self, pieces: Sequence[Piece]) -> Motion:
+        """Return how pieces of the last frame move through all frames."""
+        first = np.array([piece.particle[0] for piece in pieces], np.int64)
+        center = np.array([piece.center for piece in pieces]).reshape(-1, 3)
+        every = np.concatenate([piece.particle for piece in pieces])
+        count = np.array([len(piece.particle) for piece in pieces])
+        start = np.cumsum(count) - count
+        rows: dict[str, list[Array]] = {field.name: [] for field in dataclasses.fields(Motion)}
+        for frame in self.frames:
+            fragments = self.fragments(frame)
+            row = np.searchsorted(fragments.id, fragments.fragment[first])
+            rotation, spin = fragments.rotation[row], fragments.angular_velocity[row]
+            world = np.einsum("kij,kj->ki", rotation, center) + fragments.translation[row]
+            rows["rotation"].append(rotation)
+            rows["translation"].append(fragments.translation[row])
+            rows["velocity"].append(fragments.velocity[row] + np.cross(
+                spin, world - fragments.center[row]))
+            rows["angular_velocity"].append(spin)
+            rows["damage"].append((np.add.reduceat(
+                fragments.damage[every].astype(np.float64), start) / count).astype(np.float32))
+        return Motion(**{name: np.array(values) for name, values in rows.items()})
+
+    def _check(self) -> None:
+        """Raise what is not done yet, with every command that is still to run."""
+        last = self.frames[-1]
+        lacking = []
+        for stage in STAGES[:3]:
+            frames = self.frames if stage.name == "align" else [
+                frame for frame in self.work.shot.frames if frame <= last]
+            bad = [frame for frame, state in self.work.states(stage, frames).items()
+                   if state is not State.DONE]
+            if bad:
+                where = f" ({format_frames(bad)})" if stage.is_per_frame else ""
+                lacking.append((f"the result of {stage.name}, which is not done{where}",
+                                self._command(stage.name)))
+        if lacking:
+            raise MissingInput("\n  ".join([
+                f"{self.work.shot.path}: export needs {lacking[0][0]}; run first:",
+                *(command for _, command in lacking)]))
+
+    def _command(self, stage: str) -> str:
+        words = ["vfx", "stage", stage, str(self.work.shot.path)]
+        if stage != "geometry":
+            words += ["--frames", format_frames(
+                self.frames if stage == "align" else self.frames[-1:])]
+        return shlex.join([*words, *self._arguments])
+
+    def _read(self, stage: str, frame: int) -> dict[str, npt.NDArray[np.generic]]:
+        return read_npz(self.work.path(STAGE[stage], frame))
+
+
+def fracture_name(material: str, materials: Container[str]) -> str:
+    """Return what a material is called where it broke: a name that none of ``materials`` has."""
+    name = f"{material}_fracture"
+    while name in materials:
+        name += "_"
+    return name
+
+
+def piece_meshes(faces: Faces, label: Array) -> dict[int, PieceMesh]:
+    """Return the mesh of all the elements of each label: where they end, seen from outside.
+
+    label (n,): of each element; faces between two elements of one label are inside and left out,
+    one between two labels is a face of both meshes.
+    """
+    from vfx.geometry.handoff.faces import face_normals, spans
+
+    count = np.diff(faces.start)
+    n_inner = faces.n_inner
+    area = face_normals(faces)
+    unit = area / np.maximum(np.linalg.norm(area, axis=1, keepdims=True), 1e-300)
+    inner = np.flatnonzero(label[faces.side[:n_inner, 0]] != label[faces.side[:n_inner, 1]])
+    outer = np.arange(n_inner, len(faces.side))
+    # Every face that is seen, by owner: outer ones, inner ones from their low and high side.
+    face = np.concatenate([outer, inner, inner])
+    is_reversed = np.repeat([False, False, True], [len(outer), len(inner), len(inner)])
+    owner = label[np.concatenate([
+        faces.side[outer, 0], faces.side[inner, 0], faces.side[inner, 1]])]
+    order = np.argsort(owner, kind="stable")
+    face, is_reversed, owner = face[order], is_reversed[order], owner[order]
+
+    length = count[face]
+    place = spans(faces.start[face], length)
+    first = np.cumsum(length) - length
+    within = np.arange(len(place)) - np.repeat(first, length)
+    back = np.repeat(faces.start[face] + length - 1, length) - within
+    place = np.where(np.repeat(is_reversed, length), back, place)
+    vertex = faces.corner[place]
+    sign = np.where(is_reversed, -1.0, 1.0)[:, None]
+    normal = np.repeat((sign * unit[face]).astype(np.float32), length, axis=0)
+    uv = np.zeros((len(place), 2), np.float32)
+    on_surface = np.repeat(face >= n_inner, length)
+    surface_corner = place[on_surface] - faces.start[n_inner]
+    shading = faces.normal[surface_corner]
+    is_flat = ~shading.any(axis=1, keepdims=True)
+    normal[on_surface] = np.where(is_flat, normal[on_surface], shading)
+    uv[on_surface] = faces.uv[surface_corner]
+
+    meshes = {}
+    labels, starts = np.unique(owner, return_index=True)
+    corner_start = np.append(first, len(place))
+    for number, value in enumerate(labels):
+        a = starts[number]
+        b = starts[number + 1] if number + 1 < len(labels) else len(face)
+        corners = slice(corner_start[a], corner_start[b])
+        used, corner = np.unique(vertex[corners], return_inverse=True)
+        meshes[int(value)] = PieceMesh(
+            point=faces.vertex[used], count=length[a:b].astype(np.int32),
+            corner=corner.astype(np.int32), normal=normal[corners], uv=uv[corners],
+            is_fracture=face[a:b] < n_inner)
+    return meshes

@@ -1,0 +1,1 @@
+"""The shot file: its keys, its mistakes, and what it needs."""

@@ -1,0 +1,43 @@
+"""What a shot may say, but hardly means: numbers in other units than SI's.
+
+Nothing here is refused: a jelly is soft, and a meteorite fast.
+"""
+
+from __future__ import annotations
+
+import math
+
+from vfx.pipeline.shot.shot_file import Shot
+
+#: From aerogel to osmium and beyond [kg/m^3].
+_LIGHTEST, _HEAVIEST = 20.0, 3e4
+#: Softer than gelatine [Pa].
+_SOFTEST = 1e3
+#: Rubber tears at more, but not what shatters.
+_LARGEST_STRAIN = 0.2
+
+
+def unit_warnings(shot: Shot) -> list[str]:
+    """Return a sentence for each number that is probably in another unit."""
+    lines = []
+    for name in dict.fromkeys(body.material for body in shot.bodies):
+        material, where = shot.materials[name], f"materials.{name}"
+        if not _LIGHTEST <= material.density <= _HEAVIEST:
+            lines.append(f"{where}.density is {material.density:g} kg/m^3; water has 1000, glass "
+                         "2500: if it is in g/cm^3, multiply it by 1000")
+        if material.bulk_modulus < _SOFTEST:
+            lines.append(f"{where}.bulk_modulus is {material.bulk_modulus:g} Pa, softer than "
+                         "gelatine; clay has 3e9, glass 35e9: if it is in GPa, multiply it by 1e9")
+        if material.strain_limit > _LARGEST_STRAIN:
+            lines.append(f"{where}.strain_limit is {material.strain_limit:g}: bonds break when "
+                         f"they are {1.0 + material.strain_limit:g} times as long; brittle things "
+                         "break at 0.0005 to 0.01")
+    for body in shot.bodies:
+        material = shot.materials[body.material]
+        speed = math.hypot(*body.velocity)
+        sound = math.sqrt(material.bulk_modulus / material.density)
+        if speed > sound:
+            lines.append(f"body '{body.name}' moves at {speed:.4g} m/s, faster than sound in its "
+                         f"material ({sound:.3g} m/s, from bulk_modulus and density): it will not "
+                         "crack, but burst or flatten; see to the units of all three")
+    return lines

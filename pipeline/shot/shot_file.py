@@ -1,0 +1,467 @@
+"""A shot file: TOML in, a frozen :class:`Shot` out, or every mistake in it at once.
+
+The sections are the settings dataclasses of the packages that use them; this module only says
+under which heading each stands. Reading a shot runs no code from it and writes nothing. The
+one name that becomes part of an output path, the shot's own, must be a plain word.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vfx.geometry.handoff.bodies import ASSET, Body
+from vfx.geometry.handoff.schema import setting
+from vfx.geometry.handoff.settings import Align
+from vfx.pipeline.errors import ShotError
+from vfx.pipeline.shot.frames import parse_span
+from vfx.pipeline.shot.toml_file import read_toml
+from vfx.pipeline.shot.validate import Complaints, cut, nearest, read_section, shown
+from vfx.raytrace.props import COLLIDER_LOOK
+from vfx.raytrace.settings import (
+    CLOSEST_KEYS,
+    AreaLight,
+    Camera,
+    CameraKey,
+    Film,
+    Finish,
+    FloorLook,
+    Light,
+    Look,
+    MaterialLook,
+)
+from vfx.raytrace.surface.materials import finish_tables
+from vfx.sim.settings import (
+    SHORTEST_DIRECTION,
+    Collider,
+    Crack,
+    Floor,
+    Material,
+    Projectile,
+    Region,
+    Solver,
+    Weakening,
+)
+
+AUTO = "auto"
+DEFAULT_STEPS_PER_FRAME = 500
+_PLAIN_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Span:
+    """What the shot is called and how long it is."""
+
+    name: str = setting("", "Name of the shot and of its frames; by default that of the file.")
+    frames: str = setting("1001-1048", "First and last frame.")
+
+
+@dataclass(frozen=True)
+class Time:
+    """How simulated time maps to frames: give steps_per_frame or time_scale, not both.
+
+    With neither, steps_per_frame has its default.
+    """
+
+    fps: float = setting(24.0, "Frames a second.", unit="frames/s", at_least=0.1, at_most=1000.0)
+    steps_per_frame: int = setting(
+        DEFAULT_STEPS_PER_FRAME, "Time steps from frame to frame.", at_least=1, at_most=10**8)
+    time_scale: float = setting(
+        1.0, "Speed of the shot: 1 is real time, 0.01 a hundred times slower.",
+        above=0.0, at_most=1000.0)
+
+
+@dataclass(frozen=True)
+class Shot:
+    """Everything a shot file says, validated. Frames are inclusive; SI units."""
+
+    path: Path
+    name: str
+    first_frame: int
+    last_frame: int
+    fps: float
+    steps_per_frame: int
+    time_scale: float | None        # None where the steps of a frame are given
+    solver: Solver
+    floor: Floor
+    projectiles: tuple[Projectile, ...]
+    colliders: tuple[Collider, ...]
+    collider_looks: tuple[Finish, ...]     # one each
+    regions: tuple[Region, ...]
+    weakening: tuple[Weakening, ...]
+    cracks: tuple[Crack, ...]
+    align: Align
+    materials: dict[str, Material]
+    looks: dict[str, Look | MaterialLook]
+    bodies: tuple[Body, ...]
+    camera: Camera
+    camera_keys: tuple[CameraKey, ...]
+    light: Light
+    area_lights: tuple[AreaLight, ...]
+    floor_look: FloorLook
+    film: Film
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the shot file, from which relative inputs are named."""
+        return self.path.parent
+
+    @property
+    def frames(self) -> range:
+        """All frames of the shot."""
+        return range(self.first_frame, self.last_frame + 1)
+
+    @property
+    def n_particles(self) -> int:
+        """Elements of all bodies, before any of them is built: of meshes about so many."""
+        from vfx.geometry.divide.sources import body_size
+
+        return sum(body_size(body).elements for body in self.bodies)
+
+    @property
+    def frame_time(self) -> float | None:
+        """Simulated time [s] from frame to frame, where the shot gives that and not the steps."""
+        return None if self.time_scale is None else self.time_scale / self.fps
+
+    def step_of(self, frame: int) -> int:
+        """Time steps done when ``frame`` is taken; the first frame is the initial state."""
+        return (frame - self.first_frame) * self.steps_per_frame
+
+
+SECTIONS: Mapping[str, type[Any]] = {
+    "shot": Span, "time": Time, "sim": Solver, "floor": Floor, "align": Align, "camera": Camera,
+    "light": Light, "floor_look": FloorLook, "render": Film,
+}
+LISTS: Mapping[str, type[Any]] = {
+    "bodies": Body, "projectiles": Projectile, "colliders": Collider,
+    "regions": Region, "weakening": Weakening, "cracks": Crack, "area_lights": AreaLight,
+    "camera_keys": CameraKey,
+}
+
+
+def load_shot(path: Path) -> Shot:
+    """Read and validate a shot file; raise ShotError naming every mistake."""
+    document = read_toml(path)
+    complaints = Complaints(_homes())
+    known = [*SECTIONS, *LISTS, "materials"]
+    for key in document:
+        if key not in known:
+            complaints.unknown(key, key, known)
+    sections = {name: document.get(name, {}) for name in SECTIONS}
+    sections["sim"], auto_timestep = _take_auto_timestep(sections["sim"], complaints)
+    read: dict[str, Any] = {name: read_section(cls, sections[name], name, complaints)
+                            for name, cls in SECTIONS.items()}
+    given = {name: document.get(name, []) for name in LISTS}
+    given["colliders"], collider_looks = _take_collider_looks(given["colliders"], complaints)
+    lists = {name: _read_list(cls, given[name], name, complaints)
+             for name, cls in LISTS.items()}
+    materials, looks = _read_materials(document.get("materials", {}), complaints)
+    name, first, last = _read_span(read["shot"], sections["shot"], path, complaints)
+    _check_time(sections["time"], complaints)
+    lists["bodies"] = _with_mesh_paths(lists["bodies"], path)
+    _check_bodies(lists["bodies"], document, materials, complaints)
+    _check_directions(read["camera"], read["light"], lists["area_lights"], complaints)
+    _check_controls(lists, complaints)
+    _check_picture(read["camera"], lists["camera_keys"], read["render"], complaints)
+    if complaints.lines:
+        raise ShotError("\n".join(f"{path}: {line}" for line in complaints.lines))
+
+    time: Time = read["time"]
+    shot = Shot(
+        path=path, name=name, first_frame=first, last_frame=last, fps=time.fps,
+        steps_per_frame=time.steps_per_frame,
+        time_scale=time.time_scale if "time_scale" in sections["time"] else None,
+        solver=read["sim"], floor=read["floor"],
+        projectiles=lists["projectiles"], colliders=lists["colliders"],
+        collider_looks=collider_looks, regions=lists["regions"], weakening=lists["weakening"],
+        cracks=lists["cracks"], align=read["align"], materials=materials, looks=looks,
+        bodies=lists["bodies"],
+        camera=read["camera"], camera_keys=lists["camera_keys"], light=read["light"],
+        area_lights=lists["area_lights"],
+        floor_look=read["floor_look"], film=read["render"])
+    if auto_timestep:
+        shot = _with_auto_timestep(shot)
+    return shot if shot.frame_time is None else _with_frame_time(shot, shot.frame_time)
+
+
+def is_plain_word(text: str) -> bool:
+    """Whether a name is safe as a file name, a layer name and a matte name."""
+    return _PLAIN_WORD.fullmatch(text) is not None
+
+
+def tables() -> dict[str, type[Any]]:
+    """Return every table of a shot file by its heading, with the settings it is read into."""
+    return {
+        **{f"[{name}]": cls for name, cls in SECTIONS.items()},
+        **{f"[[{name}]]": cls for name, cls in LISTS.items()},
+        "[materials.<name>]": Material, "[materials.<name>.look]": Look,
+        "[materials.<name>.surface]": Finish,
+    }
+
+
+def _homes() -> dict[str, str]:
+    """Return the section of each key, for advice on keys that stand in the wrong one."""
+    return {field.name: heading for heading, cls in reversed(tables().items())
+            for field in dataclasses.fields(cls)}
+
+
+def _take_auto_timestep(table: Any, complaints: Complaints) -> tuple[Any, bool]:
+    """Return the [sim] table without ``timestep = "auto"``, and whether it was there."""
+    found = table.get("timestep") if isinstance(table, dict) else None
+    if not isinstance(found, str):
+        return table, False
+    if found != AUTO:
+        complaints.add("sim.timestep", f"found {shown(found)}, but it must be a number of seconds "
+                                       f"or \"{AUTO}\", the largest stable one")
+    return {key: value for key, value in table.items() if key != "timestep"}, True
+
+
+def _read_list(
+    cls: type[Any], tables: Any, where: str, complaints: Complaints
+) -> tuple[Any, ...]:
+    if not isinstance(tables, list):
+        complaints.add(where, f"is a list: write [[{where}]] in two brackets for each entry")
+        return ()
+    read = [read_section(cls, table, f"{where}[{i + 1}]", complaints)
+            for i, table in enumerate(tables)]
+    return tuple(item for item in read if item is not None)
+
+
+def _read_materials(
+    tables: Any, complaints: Complaints
+) -> tuple[dict[str, Material], dict[str, Look | MaterialLook]]:
+    materials: dict[str, Material] = {}
+    looks: dict[str, Look | MaterialLook] = {}
+    if not isinstance(tables, dict):
+        complaints.add("materials", "write each material as [materials.<name>]")
+        return materials, looks
+    for name, table in tables.items():
+        where = f"materials.{name}"
+        if not is_plain_word(name):
+            complaints.add(where, _word_advice(name))
+        physics = table
+        if isinstance(table, dict):
+            physics = {key: value for key, value in table.items()
+                       if key not in ("look", "surface", "fracture")}
+            looks[name] = _read_look(table, where, complaints)
+        material = read_section(Material, physics, where, complaints)
+        materials[name] = material or Material()
+    return materials, looks
+
+
+def _read_look(
+    table: Mapping[str, Any], where: str, complaints: Complaints
+) -> Look | MaterialLook:
+    """Read [materials.<name>.look], or .surface and .fracture."""
+    if "surface" not in table and "fracture" not in table:
+        return read_section(Look, table.get("look", {}), f"{where}.look", complaints) or Look()
+    if "look" in table:
+        complaints.add(f"{where}.look", "stands beside surface or fracture; keep either look or "
+                                        "those two")
+    given = {side: table.get(side, {}) for side in ("surface", "fracture")}
+    # First what the file says, then what presets add to it.
+    for side, values in given.items():
+        if read_section(Finish, values, f"{where}.{side}", complaints) is None:
+            return Look()
+    if given["fracture"].get("texture"):
+        complaints.add(f"{where}.fracture.texture",
+                       f"found {shown(given['fracture']['texture'])}, but broken faces have no uv; "
+                       "texture the surface, and give them an albedo")
+    finishes = [read_section(Finish, values, where, complaints)
+                for values in finish_tables(given["surface"], given["fracture"])]
+    look = MaterialLook(*(finish or Finish() for finish in finishes))
+    if look.surface.texture and look.surface.kind == "glass":
+        complaints.add(f"{where}.surface.texture",
+                       f"found {shown(look.surface.texture)}, but glass has no albedo to be "
+                       "coloured; remove it, or take another kind")
+    return look
+
+
+def _take_collider_looks(
+    tables: Any, complaints: Complaints
+) -> tuple[Any, tuple[Finish, ...]]:
+    """Return the tables of colliders without their looks, and the looks."""
+    if not isinstance(tables, list):
+        return tables, ()
+    looks = []
+    for i, table in enumerate(tables):
+        values = table.get("surface", {}) if isinstance(table, dict) else {}
+        where = f"colliders[{i + 1}].surface"
+        # First what the file says, then what presets add to it.
+        if read_section(Finish, values, where, complaints) is None:
+            continue
+        base = {} if values.get("preset") else COLLIDER_LOOK
+        whole, _ = finish_tables({**base, **values}, {})
+        looks.append(read_section(Finish, whole, where, complaints) or Finish())
+        if looks[-1].kind == "glass":
+            complaints.add(where, "is of glass, but only bodies can be; take another preset or "
+                                  "kind, or visible = false")
+        if looks[-1].texture:
+            complaints.add(f"{where}.texture", f"found {shown(looks[-1].texture)}, but colliders "
+                                               "have no uv; give an albedo")
+    stripped = [{key: value for key, value in table.items() if key != "surface"}
+                if isinstance(table, dict) else table for table in tables]
+    return stripped, tuple(looks)
+
+
+def _read_span(
+    span: Span | None, table: Mapping[str, Any], path: Path, complaints: Complaints
+) -> tuple[str, int, int]:
+    if span is None:
+        return "", 0, 0
+    name = span.name if "name" in table else path.stem
+    if not is_plain_word(name):
+        origin = "" if "name" in table else " (the file's name; give [shot] name instead)"
+        complaints.add("shot.name", _word_advice(name) + origin)
+    try:
+        return name, *parse_span(span.frames)
+    except ShotError as error:
+        complaints.add("shot.frames", str(error))
+        return name, 0, 0
+
+
+def _word_advice(name: str) -> str:
+    return (f"found {shown(name)}, but it must be a plain word: letters, digits, _ and -, "
+            "starting with a letter or digit, at most 64 long, so that no file leaves its folder")
+
+
+def _check_time(table: Any, complaints: Complaints) -> None:
+    if isinstance(table, dict) and {"steps_per_frame", "time_scale"} <= table.keys():
+        complaints.add("time", "gives both steps_per_frame and time_scale; keep one of them")
+
+
+def _check_bodies(
+    bodies: tuple[Body, ...], document: Mapping[str, Any], materials: Mapping[str, Material],
+    complaints: Complaints,
+) -> None:
+    if not document.get("bodies"):
+        complaints.add("bodies", "there is nothing to break; write at least one [[bodies]] "
+                                 "with material and cells, a box or a mesh")
+    seen: set[str] = set()
+    for i, body in enumerate(bodies):
+        where = f"bodies[{i + 1}]"
+        if not is_plain_word(body.name):
+            complaints.add(f"{where}.name", _word_advice(body.name))
+        if body.name in seen:
+            complaints.add(f"{where}.name", f"found {shown(body.name)}, which another body has "
+                                            "already; give each body its own name")
+        seen.add(body.name)
+        for key, message in body.complaints():
+            complaints.add(f"{where}{'.' + key if key else ''}", message)
+        if body.mesh.startswith(ASSET):
+            _check_asset(body.mesh, where, complaints)
+        if body.material not in materials:
+            near = nearest(body.material, materials)
+            fix = (f"did you mean {shown(near)}?" if near
+                   else f"write a [materials.{cut(body.material)}]")
+            complaints.add(f"{where}.material",
+                           f"found {shown(body.material)}, which this file does not define; {fix}")
+
+
+def _check_asset(mesh: str, where: str, complaints: Complaints) -> None:
+    from vfx.geometry.assets.catalog import ASSETS
+
+    name = mesh.removeprefix(ASSET)
+    if name not in ASSETS:
+        near = nearest(name, ASSETS)
+        fix = f"did you mean '{ASSET}{near}'?" if near else f"there are {', '.join(ASSETS)}"
+        complaints.add(f"{where}.mesh", f"found {shown(mesh)}, which is no asset; {fix}")
+
+
+def _with_mesh_paths(bodies: tuple[Body, ...], path: Path) -> tuple[Body, ...]:
+    """Return bodies whose mesh files are named from the current folder, not from the shot's."""
+    return tuple(
+        dataclasses.replace(body, mesh=str(path.parent / body.mesh))
+        if body.mesh and not body.mesh.startswith(ASSET) else body for body in bodies)
+
+
+def _check_directions(
+    camera: Camera | None, light: Light | None, area_lights: tuple[AreaLight, ...],
+    complaints: Complaints,
+) -> None:
+    """Refuse directions that point nowhere."""
+    if camera is not None:
+        view = np.subtract(camera.target, camera.position)
+        if not np.any(view):
+            complaints.add("camera.target", f"found {list(camera.target)}, which is the camera's "
+                                            "own position; move one of them")
+        elif np.linalg.norm(np.cross(view, camera.up)) <= (
+                1e-6 * np.linalg.norm(view) * np.linalg.norm(camera.up)):
+            complaints.add("camera.up", f"found {list(camera.up)}, which is zero or along the line "
+                                        "of sight; give a direction across it")
+    for i, lamp in enumerate(area_lights):
+        if not np.any(np.subtract(lamp.target, lamp.position)):
+            complaints.add(f"area_lights[{i + 1}].target", f"found {list(lamp.target)}, which is "
+                                                           "the light's own position; move one")
+    if light is not None and math.hypot(*light.key_direction) < SHORTEST_DIRECTION:
+        complaints.add("light.key_direction", f"found {list(light.key_direction)}, which is zero "
+                                              "or too short; give the direction toward the light")
+
+
+def _check_picture(camera: Camera | None, keys: tuple[CameraKey, ...], film: Film | None,
+                   complaints: Complaints) -> None:
+    """Note what is wrong with the camera, its keys and the film taken as wholes."""
+    for name, message in camera.complaints() if camera is not None else ():
+        complaints.add(f"camera.{name}", message)
+    for i, key in enumerate(keys):
+        for name, message in key.complaints():
+            complaints.add(f"camera_keys[{i + 1}].{name}", message)
+        if i and not key.frame - keys[i - 1].frame >= CLOSEST_KEYS:
+            complaints.add(f"camera_keys[{i + 1}].frame",
+                           f"found {key.frame:g}, which stands after {keys[i - 1].frame:g}; frames "
+                           f"must rise from key to key, by at least {CLOSEST_KEYS:g}")
+    if keys and camera is not None and camera.usd:
+        complaints.add("camera_keys", "stand beside camera.usd, which moves the camera already; "
+                                      "keep one of them")
+    for name, message in film.complaints() if film is not None else ():
+        complaints.add(f"render.{name}", message)
+
+
+def _check_controls(lists: Mapping[str, tuple[Any, ...]], complaints: Complaints) -> None:
+    """Note what is wrong with projectiles, colliders and the like taken as wholes."""
+    for name in ("projectiles", "colliders", "regions", "weakening", "cracks"):
+        for i, item in enumerate(lists[name]):
+            for key, message in item.complaints():
+                complaints.add(f"{name}[{i + 1}]{'.' + key if key else ''}", message)
+    bodies = [body.name for body in lists["bodies"]]
+    for i, region in enumerate(lists["regions"]):
+        if region.body and region.body not in bodies:
+            near = nearest(region.body, bodies)
+            fix = (f"did you mean {shown(near)}?" if near
+                   else f"the bodies are {cut(', '.join(bodies))}")
+            complaints.add(f"regions[{i + 1}].body",
+                           f"found {shown(region.body)}, which is no body; {fix}")
+
+
+def _with_auto_timestep(shot: Shot) -> Shot:
+    from vfx.pipeline.shot.needs import safe_timestep
+
+    solver = dataclasses.replace(shot.solver, timestep=safe_timestep(shot))
+    return dataclasses.replace(shot, solver=solver)
+
+
+def _refuse_unstable(shot: Shot) -> None:
+    """Raise ShotError if it is the time step that makes no sense."""
+    from vfx.pipeline.shot.needs import host_memory, plan_needs
+
+    complaint = plan_needs(shot, host_memory()).complaint(shot.solver.timestep, shot.frame_time)
+    if complaint is not None:
+        raise ShotError(f"{shot.path}: sim.timestep: {complaint}")
+
+
+def _with_frame_time(shot: Shot, frame_time: float) -> Shot:
+    exact = frame_time / shot.solver.timestep
+    if not 1.0 <= exact <= 1e9:
+        _refuse_unstable(shot)
+        raise ShotError(
+            f"{shot.path}: time.time_scale: found {shot.time_scale:g}, which makes {exact:.3g} "
+            f"steps a frame at {shot.fps:g} fps and a time step of {shot.solver.timestep:g} s; "
+            "it must be between 1 and 10^9")
+    return dataclasses.replace(shot, steps_per_frame=round(exact))

@@ -1,0 +1,1 @@
+"""The stages from a shot file to its frames."""

@@ -1,0 +1,140 @@
+"""One run of one stage: what to make, on what, and how to tell of it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vfx.pipeline.errors import DamagedFile, FrameFailed, MissingInput
+from vfx.pipeline.progress import Progress, StopSignals
+from vfx.pipeline.shot.frames import format_frames
+from vfx.pipeline.stages.render import with_near_frames
+from vfx.pipeline.stages.table import STAGE, STAGES, Stage
+from vfx.pipeline.work.cache import Arrays, Published, read_npz, write_result
+from vfx.pipeline.work.folder import Work
+from vfx.pipeline.work.manifest import State
+
+if TYPE_CHECKING:
+    from vfx.device import Device
+    from vfx.pipeline.shot.shot_file import Shot
+
+
+@dataclass
+class Job:
+    """A stage to run for some frames; ``arguments`` are repeated in commands shown to the user."""
+
+    stage: Stage
+    work: Work
+    device: Device
+    frames: list[int]
+    force: bool
+    progress: Progress
+    stop: StopSignals
+    arguments: tuple[str, ...] = ()
+    wait: bool = False               # for another process that makes the same, or refuse
+    made: set[int] = field(default_factory=set)      # frames published so far
+
+    @property
+    def shot(self) -> Shot:
+        """The shot that is made."""
+        return self.work.shot
+
+    def todo(self) -> list[int]:
+        """Return the frames of this job that must be made; say what is damaged."""
+        states = self.work.states(self.stage, self.frames)
+        damaged = [frame for frame, state in states.items() if state is State.DAMAGED]
+        for frame in damaged:
+            self.progress.say(f"{self.stage.name}: {self.work.unfit_path(self.stage, frame)} is "
+                              "damaged and will be made again")
+        return [frame for frame, state in states.items()
+                if self.force or state is not State.DONE]
+
+    def read(self, stage_name: str, frame: int, names: Iterable[str] | None = None) -> Arrays:
+        """Read an upstream result; raise with the command that remakes it if it is no good."""
+        stage = STAGE[stage_name]
+        path = self.work.path(stage, frame)
+        try:
+            return read_npz(path, names)
+        except (DamagedFile, MissingInput) as error:
+            raise MissingInput(f"{error}; make it again with:\n"
+                               f"  {self.command(stage, [frame])}") from None
+
+    def publish(self, frame: int, arrays: Arrays) -> Published:
+        """Publish a result of this stage as npz and enter it into the manifest."""
+        path = self.work.path(self.stage, frame)
+        fingerprint = str(self.work.fingerprint(self.stage, frame))
+        published = write_result(path, arrays, fingerprint)
+        self.record(frame, published)
+        return published
+
+    def record(self, frame: int, published: Published, path: Path | None = None) -> None:
+        """Enter the file of a frame, or another ``path`` that belongs to it, into the manifest."""
+        fingerprint = self.work.fingerprint(self.stage, frame)
+        assert fingerprint is not None, "the inputs were checked before the stage began"
+        self.work.record(self.stage, path or self.work.path(self.stage, frame), fingerprint,
+                         published, self.device.description)
+        if path is None:
+            self.made.add(frame)
+
+    def command(self, stage: Stage | None = None, frames: Iterable[int] = ()) -> str:
+        """Return the command that runs a stage (by default this one) for some frames."""
+        stage = stage or self.stage
+        words = ["vfx", "stage", stage.name, str(self.shot.path)]
+        if stage.is_per_frame and (listed := format_frames(frames)):
+            words += ["--frames", listed]
+        return " ".join(shlex.quote(word) for word in (*words, *self.arguments))
+
+    def missing_inputs(self) -> str | None:
+        """Return the sentence that says which upstream stage has to run first, or None."""
+        for stage in STAGES[: STAGES.index(self.stage)]:
+            if not stage.is_per_frame:
+                frames = [self.shot.first_frame]
+            elif stage.name == "sim":
+                last = (with_near_frames(self.shot, self.frames) if self.stage.name == "render"
+                        else self.frames)[-1]
+                frames = [frame for frame in self.shot.frames if frame <= last]
+            else:
+                frames = with_near_frames(self.shot, self.frames)
+            bad: dict[State, list[int]] = {}
+            for frame, state in self.work.states(stage, frames).items():
+                if state is not State.DONE:
+                    bad.setdefault(state, []).append(frame)
+            if bad:
+                what = "; ".join(
+                    f"{state.value}: {format_frames(listed)}" if stage.is_per_frame
+                    else state.value for state, listed in bad.items())
+                wanted = sorted(frame for listed in bad.values() for frame in listed)
+                return (f"{self.stage.name} needs the result of {stage.name}, which is not done "
+                        f"({what}); run first:\n  {self.command(stage, wanted)}")
+        return None
+
+    def each_frame(self, frames: list[int]) -> Iterable[int]:
+        """Yield frames one by one with progress, between which the run can be stopped."""
+        for position, frame in enumerate(frames):
+            self.stop.check()
+            self.progress.update(frame, position / len(frames))
+            yield frame
+        if frames:
+            self.progress.update(frames[-1], 1.0)
+
+    def finish(self, failures: dict[int, str]) -> None:
+        """Raise FrameFailed unless every frame of the job is there and whole."""
+        self.work.refresh()
+        states = self.work.states(self.stage, self.frames)
+        bad = [frame for frame, state in states.items()
+               if state is not State.DONE and frame not in failures]
+        lines = [f"{self.stage.name} {frame}: {reason}" for frame, reason in failures.items()]
+        lines += [f"{self.stage.name} {frame}: {states[frame].value} after the run"
+                  for frame in bad]
+        if lines:
+            frames = sorted([*failures, *bad])
+            raise FrameFailed("\n".join(lines) + f"\nrun again with:\n  "
+                              f"{self.command(self.stage, frames)}")
+
+
+def default_work_folder(shot_name: str) -> Path:
+    """Where a shot's results go unless --work says otherwise."""
+    return Path("work") / shot_name

@@ -1,0 +1,1 @@
+"""From pieces to the triangles that can be seen."""

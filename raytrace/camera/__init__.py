@@ -1,0 +1,1 @@
+"""Where the camera stands, and what moves while its shutter is open."""

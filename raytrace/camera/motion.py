@@ -1,0 +1,171 @@
+"""Pieces between frames: where they are while the shutter is open, and where they go next.
+
+A piece goes evenly: its centre of mass straight, its rotation about one axis at one speed, from
+its place in one frame to that in the next, so that both are met exactly. Pieces are those of the
+frame that is rendered; one that splits before the next moves on as its largest part, which keeps
+its id. Motion vectors know better: every element goes where it is in the next frame.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from vfx.geometry.handoff.types import Array, FragmentsFrame
+from vfx.raytrace.settings import Camera
+
+if TYPE_CHECKING:
+    from vfx.raytrace.camera.camera import View
+    from vfx.raytrace.props import Prop
+
+#: How far away what is nowhere is taken to be, for its motion by the camera alone [m].
+FAR_AWAY = 1e6
+
+
+@dataclass(frozen=True)
+class Neighbors:
+    """The frames before and after one, where there are any.
+
+    Beyond the ends of a shot pieces go on at their velocities, and balls as they went from or to
+    the frame that there is; ``step`` [s] is the simulated time from frame to frame.
+    """
+
+    previous: FragmentsFrame | None = None
+    following: FragmentsFrame | None = None
+    step: float = 0.0
+
+
+def shutter_times(camera: Camera, count: int) -> Array:
+    """Return the middles (count,) of equal parts of the open shutter, in frames."""
+    width = camera.shutter_angle / 360.0
+    opens = -0.5 * width if camera.shutter == "centred" else 0.0
+    return opens + width * (np.arange(count) + 0.5) / count
+
+
+def moved_fragments(fragments: FragmentsFrame, near: Neighbors, time: float) -> FragmentsFrame:
+    """Return pieces and balls at ``time`` frames after their own, from -1 to 1."""
+    if time == 0.0:
+        return fragments
+    seconds = fragments.time + time * near.step
+    other = end_of_way(fragments, near, forward=time > 0.0)
+    part = abs(time)
+    rest = rest_centers(fragments)
+    begin, end = fragments.center, turned(other.rotation, rest) + other.translation
+    turn = _rotation_between(fragments, other, near.step * np.sign(time))
+    rotation = Rotation.from_rotvec(part * turn).as_matrix() @ fragments.rotation
+    center = (1.0 - part) * begin + part * end
+    balls = ((1.0 - part) * fragments.projectile_position + part * other.projectile_position)
+    return dataclasses.replace(
+        fragments, time=seconds, rotation=rotation, center=center,
+        translation=center - turned(rotation, rest), projectile_position=balls)
+
+
+def end_of_way(fragments: FragmentsFrame, near: Neighbors, *, forward: bool) -> FragmentsFrame:
+    """Return the pieces of ``fragments`` with the poses that they have one frame on, or before."""
+    other = near.following if forward else near.previous
+    if other is None:
+        return coasted(fragments, near, forward=forward)
+    if forward:
+        row = np.searchsorted(other.id, fragments.id)
+    else:
+        # What was one piece before is found by any of its elements.
+        element = np.zeros(len(fragments.id), np.int64)
+        piece = np.searchsorted(fragments.id, fragments.fragment)
+        element[piece] = np.arange(len(piece))
+        row = np.searchsorted(other.id, other.fragment[element])
+    balls = other.projectile_position
+    if len(balls) != len(fragments.projectile_position):
+        balls = fragments.projectile_position
+    return dataclasses.replace(
+        fragments, rotation=other.rotation[row], translation=other.translation[row],
+        projectile_position=balls)
+
+
+def coasted(fragments: FragmentsFrame, near: Neighbors, *, forward: bool) -> FragmentsFrame:
+    """Return pieces and balls that went on evenly for a frame, or came so."""
+    seconds = near.step if forward else -near.step
+    rest = rest_centers(fragments)
+    rotation = (Rotation.from_rotvec(seconds * fragments.angular_velocity).as_matrix()
+                @ fragments.rotation)
+    center = fragments.center + seconds * fragments.velocity
+    balls, known = fragments.projectile_position, near.previous if forward else near.following
+    if known is not None and len(known.projectile_position) == len(balls):
+        balls = 2.0 * balls - known.projectile_position
+    return dataclasses.replace(fragments, time=fragments.time + seconds, rotation=rotation,
+                               center=center, translation=center - turned(rotation, rest),
+                               projectile_position=balls)
+
+
+def rest_centers(fragments: FragmentsFrame) -> Array:
+    """Return the centres of mass (k, 3) of pieces at rest [m]."""
+    offset = fragments.center - fragments.translation
+    return turned(np.swapaxes(fragments.rotation, 1, 2), offset)
+
+
+def turned(rotation: Array, vector: Array) -> Array:
+    """Return rotation (k, 3, 3) times vector (k, 3)."""
+    product: Array = np.einsum("kij,kj->ki", rotation, vector)
+    return product
+
+
+def _rotation_between(fragments: FragmentsFrame, other: FragmentsFrame, seconds: float) -> Array:
+    """Return rotation vectors (k, 3) from one pose to the other [rad].
+
+    A piece may turn by more than half a circle: of all ways, the one is taken that is nearest to
+    what its angular velocity says.
+    """
+    turn: Array = Rotation.from_matrix(
+        other.rotation @ np.swapaxes(fragments.rotation, 1, 2)).as_rotvec()
+    expected = seconds * fragments.angular_velocity
+    angle = np.linalg.norm(turn, axis=1)
+    spin = np.linalg.norm(expected, axis=1)
+    safe = np.maximum(angle, 1e-12)[:, None]
+    # A whole number of circles has no axis of its own.
+    axis = np.where(angle[:, None] > 1e-9, turn / safe, expected / np.maximum(spin, 1e-12)[:, None])
+    more = np.round(((axis * expected).sum(axis=1) - angle) / (2.0 * np.pi))
+    whole: Array = turn + (2.0 * np.pi * more)[:, None] * axis
+    return whole
+
+
+def forward_motion(fragments: FragmentsFrame, near: Neighbors, *, position: Array, met: Array,
+                   element: Array, material: Array, direction: Array, view: View,
+                   next_view: View, resolution: tuple[int, int], props: Sequence[Prop] = (),
+                   first_prop: int = 0) -> Array:
+    """Return where each pixel's point goes until the next frame, (h, w, 2) float32 [pixels].
+
+    u runs to the right, v up, as comp programs have it. ``position`` (h, w, 3) [m] is in the
+    world, ``met`` (h, w) says where there is anything, ``element`` and ``material`` are -1 or
+    those of the surface, ``direction`` (h, w, 3) are the rays: what is nowhere moves with the
+    camera alone. The materials of ``props`` begin at ``first_prop``.
+    """
+    following = near.following or coasted(fragments, near, forward=True)
+    here = np.where(met[..., None], position, view.eye + FAR_AWAY * direction).astype(np.float64)
+    there = here.copy()
+    on_piece = met & (element >= 0)
+    which = element[on_piece]
+    now = np.searchsorted(fragments.id, fragments.fragment[which])
+    then = np.searchsorted(following.id, following.fragment[which])
+    offset = here[on_piece] - fragments.translation[now]
+    rest = turned(np.swapaxes(fragments.rotation, 1, 2)[now], offset)
+    there[on_piece] = turned(following.rotation[then], rest) + following.translation[then]
+    on_ball = met & (element < 0) & (material == 1)
+    if on_ball.any() and len(following.projectile_position) == len(fragments.projectile_position):
+        # The ball whose surface is nearest.
+        gap = np.abs(np.linalg.norm(
+            here[on_ball][:, None] - fragments.projectile_position, axis=2)
+            - fragments.projectile_radius)
+        move = following.projectile_position - fragments.projectile_position
+        there[on_ball] += move[gap.argmin(axis=1)]
+    for number, prop in enumerate(props):
+        on_prop = met & (element < 0) & (material == first_prop + number)
+        there[on_prop] += prop.place(following.time) - prop.place(fragments.time)
+    begin, end = view.project(here, resolution), next_view.project(there, resolution)
+    motion = (end - begin) * [1.0, -1.0]
+    # What is behind the next camera has no place in its picture.
+    finite: Array = np.nan_to_num(motion, nan=0.0, posinf=0.0, neginf=0.0).astype(np.float32)
+    return finite

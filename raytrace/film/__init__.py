@@ -1,0 +1,1 @@
+"""What becomes of samples: pixels, passes, mattes, files."""

@@ -1,0 +1,1 @@
+"""Where light comes from: environments, key light, panels."""

@@ -1,0 +1,1 @@
+"""What a surface does with light."""

@@ -1,0 +1,1 @@
+"""The tree in which rays find their hits."""

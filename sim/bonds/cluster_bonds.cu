@@ -1,0 +1,361 @@
+// Bond forces on pairs of 8-particle clusters; layout and symbols in bonds.py.
+#include "device/device.cuh"
+#include "sim/matter/laws.cuh"
+#include "sim/matter/layout.cuh"
+#include "sim/matter/particles.cuh"
+
+// Pairs of clusters, and the slots that tiles of clusters sum into.
+struct Pairs {
+    const int *tile_start;      // (n_tiles + 1,) first cluster of a tile
+    const int *tile_slot;       // (n_tiles + 1,) first slot of a tile
+    const int *own_slot;        // (n_clusters,) slot of a cluster in its own tile
+    const int *pair_start;      // (n_clusters + 1,) first pair of a cluster
+    const int *pair_second;     // (n_pairs,)
+    const int *pair_slot;       // (n_pairs,) where the second cluster's sums go
+};
+
+// The bodies at rest.
+struct RestShape {
+    float edge;                 // of partial volumes, see volume_share; 0 for full ones
+    const double *origin;       // (n_clusters, 3) [unit]
+    const float *rest;          // (n_clusters, 3, LANES) [unit] relative to the origin
+    const float *per_scale;     // (n_clusters,) unit / lambda
+    const float *weight;        // (n_clusters, LANES) V sqrt(c) [N^(1/2)]
+};
+
+#define ROW_BITS ((1 << LANES) - 1)
+
+// Rest positions of cluster b relative to cluster a's origin [unit], one particle a lane.
+DEVICE void load_rest(
+    const double *origin, const float *rest, int a, int b, lane_f *position)
+{
+    for (int k = 0; k < 3; ++k) {
+        const float offset = (float)(origin[3 * a + k] - origin[3 * b + k]);
+        position[k] = lane_load(rest + LANES * (3 * (int64)b + k)) - offset;
+    }
+}
+
+// The bonds, `live` of them, of particle i of cluster a with the lanes of cluster b, and their
+// rest vectors.
+DEVICE Bond bond_of_row(
+    const float *rest, const int *displacement, int64 a, int i, int live,
+    const lane_f *rest_b, const lane_i *moved_b, lane_f zero, lane_f *xi)
+{
+    lane_f u[3];
+    for (int k = 0; k < 3; ++k) {
+        const int64 at = LANES * (3 * a + k) + i;
+        xi[k] = lane_splat(rest[at]) - rest_b[k];
+        u[k] = lane_float(lane_splat(displacement[at]) - moved_b[k]);
+    }
+    const lane_f rest2 = rest_squared(xi);
+    return bond_now(xi, u, rest2, lane_sqrt(rest2), live, false, zero);
+}
+
+// Number of the pair of clusters whose first is a, or -1.
+DEVICE int find_pair(const int *pair_start, const int *pair_second, int64 a, int64 b)
+{
+    int low = pair_start[a], high = pair_start[a + 1] - 1;
+    while (low <= high) {
+        const int middle = (low + high) / 2;
+        if (pair_second[middle] == b) return middle;
+        if (pair_second[middle] < b) low = middle + 1;
+        else high = middle - 1;
+    }
+    return -1;
+}
+
+// Find the bonds between candidate pairs of clusters: bit 8 i + j is set where particle i of
+// the first and j of the second are within reach. A cluster with itself counts each pair once.
+KERNEL void find_bonds(
+    int n_pairs,
+    const int *pair_first,      // (n_pairs,)
+    const int *pair_second,     // (n_pairs,)
+    const int *cluster_count,   // (n_clusters,) particles in the cluster, the rest is padding
+    const double *position,     // (n_clusters, 3, LANES) [m]
+    const double *half_reach,   // (n_clusters, LANES) [m]: half the horizon
+    OUT uint64 *mask)           // (n_pairs,)
+{
+    FOR_EACH(p, n_pairs) {
+        const int64 a = pair_first[p], b = pair_second[p];
+        uint64 bits = 0;
+        for (int i = 0; i < cluster_count[a]; ++i) {
+            const Vec3d x = load_particle(position, LANES * a + i);
+            for (int j = a == b ? i + 1 : 0; j < cluster_count[b]; ++j) {
+                const Vec3d xi = load_particle(position, LANES * b + j) - x;
+                const double reach = half_reach[LANES * a + i] + half_reach[LANES * b + j];
+                if (dot(xi, xi) <= reach * reach) bits |= (uint64)1 << (LANES * i + j);
+            }
+        }
+        mask[p] = bits;
+    }
+}
+
+// Break overstretched bonds, then sum the forces of the live ones [N] and the smallest
+// stretch of each particle. Each pair is visited once and acts on both ends; sums go to the
+// slots of the tile, which nobody else writes.
+KERNEL void bond_forces(
+    int n_tiles, bool is_weakened, Pairs pairs, RestShape shape, Limits limits,
+    const int *flag,
+    const int64 *step,
+    const uint64 *pair_weak,    // (n_pairs,) bonds on a weakened path
+    const uint64 *pair_edge,    // (n_pairs,) bonds of adjacent elements
+    const int *pair_edge_start, // (n_pairs,) number of the first of them
+    const int *displacement,    // (n_clusters, 3, LANES) [unit], modulo 2^32
+    INOUT uint64 *pair_live,    // (n_pairs,)
+    INOUT int64 *edge_step,     // (n_edges,) step at which an edge broke
+    OUT float *slot)            // (n_slots, 4, LANES) force and smallest stretch
+{
+    if (flag[FLAG_HALT]) return;
+    const lane_f zero = lane_splat(0.0f);
+    FOR_EACH_GROUP(tile, n_tiles, 1) {
+        const float edge = shape.edge, *rest = shape.rest, *weight = shape.weight;
+        const float *per_scale = shape.per_scale, *threshold = limits.threshold;
+        const double *origin = shape.origin;
+        const int *pair_second = pairs.pair_second, *pair_slot = pairs.pair_slot;
+        for (int64 s = pairs.tile_slot[tile]; s < pairs.tile_slot[tile + 1]; ++s)
+            for (int k = 0; k < 4; ++k) lane_store(slot + LANES * (4 * s + k), zero);
+
+        for (int a = pairs.tile_start[tile]; a < pairs.tile_start[tile + 1]; ++a) {
+            const BondLaw own_law = bond_law(limits.law, limits.body[a]);
+            const lane_f safe = safe_stretch(own_law, limits.least_threshold, is_weakened);
+            lane_f sum[LANES][4];
+            UNROLL for (int i = 0; i < LANES; ++i)
+                for (int k = 0; k < 4; ++k) sum[i][k] = zero;
+
+            for (int p = pairs.pair_start[a], last = pairs.pair_start[a + 1]; p < last; ++p) {
+                uint64 live = pair_live[p];
+                if (!live) continue;
+                const int b = pair_second[p];
+                lane_f rest_b[3];
+                lane_i moved_b[3];
+                load_rest(origin, rest, a, b, rest_b);
+                for (int k = 0; k < 3; ++k)
+                    moved_b[k] = lane_load(displacement + LANES * (3 * (int64)b + k));
+                const lane_f weight_b = lane_load(weight + LANES * (int64)b);
+                uint64 broken = 0;
+                lane_f back[4] = {zero, zero, zero, zero};
+
+                FOR_ROWS(i, live) {
+                    lane_f xi[3];
+                    const int row = (int)(live >> (LANES * i));
+                    Bond bond = bond_of_row(
+                        rest, displacement, a, i, row, rest_b, moved_b, zero, xi);
+                    const int64 at = LANES * (int64)a + i;
+                    if (UNLIKELY(bond_may_break(bond, safe))) {
+                        const int torn = bond_break(
+                            own_law, lane_splat(threshold[at]),
+                            lane_load(threshold + LANES * (int64)b),
+                            (int)(pair_weak[p] >> (LANES * i)) & ROW_BITS, bond);
+                        broken |= (uint64)torn << (LANES * i);
+                    }
+
+                    // Pull both ends together, along the bond.
+                    lane_f pull = bond_force(own_law, bond) * (weight_b * weight[at]);
+                    if (edge > 0.0f) pull = pull * volume_share(xi, edge, per_scale[a]);
+                    for (int k = 0; k < 3; ++k) {
+                        sum[i][k] = lane_fnma(pull, bond.y[k], sum[i][k]);
+                        back[k] = lane_fma(pull, bond.y[k], back[k]);
+                    }
+                    sum[i][3] = lane_min(sum[i][3], bond.stretch);
+                    back[3] = lane_min(back[3], bond.stretch);
+                }
+
+                // Note broken bonds, and the step for those between adjacent elements.
+                if (broken) {
+                    pair_live[p] = live & ~broken;
+                    const uint64 edges = pair_edge[p];
+                    for (uint64 rest_bits = broken & edges; rest_bits; rest_bits &= rest_bits - 1) {
+                        const uint64 below = (rest_bits & (0 - rest_bits)) - 1;
+                        edge_step[pair_edge_start[p] + bit_count(edges & below)] = step[0] + 1;
+                    }
+                }
+                float *to = slot + LANES * 4 * (int64)pair_slot[p];
+                for (int k = 0; k < 3; ++k)
+                    lane_store(to + LANES * k, lane_load(to + LANES * k) + back[k]);
+                lane_store(to + LANES * 3, lane_min(lane_load(to + LANES * 3), back[3]));
+            }
+
+            // Add the rows' sums to the cluster's own slot.
+            lane_fence();
+            float *own = slot + LANES * 4 * (int64)pairs.own_slot[a];
+            UNROLL for (int i = 0; i < LANES; ++i) {
+                float total[4];
+                for (int k = 0; k < 3; ++k) total[k] = own[LANES * k + i] + lane_sum(sum[i][k]);
+                total[3] = minimum(own[LANES * 3 + i], lane_lowest(sum[i][3]));
+                lane_fence();
+                for (int k = 0; k < 4; ++k) own[LANES * k + i] = total[k];
+            }
+            lane_fence();
+        }
+    }
+}
+
+// Note where the live bit of each new contact candidate's bond is, -1 if never bonded.
+KERNEL void contact_bonds(
+    int n_padded, int steps_ahead,
+    const int *flag,
+    const int64 *step,
+    const int *stamp,           // (n_padded,)
+    const int *count,           // (n_padded,)
+    const int *candidate,       // (capacity, n_padded)
+    const int *pair_start,      // (n_clusters + 1,)
+    const int *pair_second,     // (n_pairs,)
+    INOUT int64 *candidate_bit) // (capacity, n_padded)
+{
+    if (flag[FLAG_HALT] || !flag[FLAG_REBUILD]) return;
+    FOR_EACH(i, n_padded) {
+        if (stamp[i] != (int)step[0] + steps_ahead) continue;
+        for (int64 k = i; k < i + count[i] * (int64)n_padded; k += n_padded) {
+            // Within a cluster the lower lane is the row.
+            int64 first = minimum(i, (int64)candidate[k]);
+            int64 second = maximum(i, (int64)candidate[k]);
+            int pair = find_pair(pair_start, pair_second, first / LANES, second / LANES);
+            if (pair < 0) {
+                const int64 other = first;
+                first = second;
+                second = other;
+                pair = find_pair(pair_start, pair_second, first / LANES, second / LANES);
+            }
+            const int64 bit = LANES * (first % LANES) + second % LANES;
+            candidate_bit[k] = pair < 0 ? -1 : LANES * LANES * (int64)pair + bit;
+        }
+    }
+}
+
+// Sums over each particle's live bonds, for set-up and diagnostics: V_j |xi|, V_j / |xi|,
+// the number of bonds, and half their energy [J].
+KERNEL void bond_sums(
+    int n_tiles, float unit, Pairs pairs, RestShape shape,
+    const float *law,           // (n_bodies,) rows of BondLaw
+    const int *body,            // (n_clusters,)
+    const uint64 *pair_live,    // (n_pairs,)
+    const int *displacement,    // (n_clusters, 3, LANES)
+    const float *volume,        // (n_clusters, LANES)
+    OUT float *slot)            // (n_slots, 4, LANES)
+{
+    const lane_f zero = lane_splat(0.0f);
+    const lane_f one = lane_splat(1.0f);
+    FOR_EACH_GROUP(tile, n_tiles, 1) {
+        const float edge = shape.edge, *rest = shape.rest, *weight = shape.weight;
+        for (int64 s = pairs.tile_slot[tile]; s < pairs.tile_slot[tile + 1]; ++s)
+            for (int k = 0; k < 4; ++k) lane_store(slot + LANES * (4 * s + k), zero);
+        for (int a = pairs.tile_start[tile]; a < pairs.tile_start[tile + 1]; ++a) {
+            const BondLaw own_law = bond_law(law, body[a]);
+            float *own = slot + LANES * 4 * (int64)pairs.own_slot[a];
+            for (int p = pairs.pair_start[a]; p < pairs.pair_start[a + 1]; ++p) {
+                const int b = pairs.pair_second[p];
+                lane_f rest_b[3];
+                lane_i moved_b[3];
+                load_rest(shape.origin, rest, a, b, rest_b);
+                for (int k = 0; k < 3; ++k)
+                    moved_b[k] = lane_load(displacement + LANES * (3 * (int64)b + k));
+                const lane_f weight_b = lane_load(weight + LANES * (int64)b);
+                const lane_f volume_b = lane_load(volume + LANES * (int64)b);
+                lane_f back[4] = {zero, zero, zero, zero};
+                const uint64 live = pair_live[p];
+                FOR_ROWS(i, live) {
+                    lane_f xi[3];
+                    const int row = (int)(live >> (LANES * i));
+                    const Bond bond = bond_of_row(
+                        rest, displacement, a, i, row, rest_b, moved_b, zero, xi);
+                    const lane_i on = lane_from_bits(row);
+                    const lane_f rest_length = lane_sqrt(rest_squared(xi)) * unit;
+                    const lane_f share = lane_select(
+                        on, edge > 0.0f ? volume_share(xi, edge, shape.per_scale[a]) : one, zero);
+                    const lane_f length = rest_length * share;
+                    const lane_f inverse = share / rest_length;
+                    const int64 at = LANES * (int64)a + i;
+                    const lane_f energy = lane_select(on, bond_energy(own_law, bond), zero)
+                        * 0.5f * length * weight_b * weight[at];
+                    const lane_f count = lane_select(on, one, zero);
+                    const float mine[4] = {
+                        lane_sum(length * volume_b), lane_sum(inverse * volume_b),
+                        lane_sum(count), lane_sum(energy)};
+                    lane_fence();
+                    for (int k = 0; k < 4; ++k) {
+                        const float total = own[LANES * k + i] + mine[k];
+                        lane_fence();
+                        own[LANES * k + i] = total;
+                    }
+                    lane_fence();
+                    back[0] = back[0] + length * volume[at];
+                    back[1] = back[1] + inverse * volume[at];
+                    back[2] = back[2] + count;
+                    back[3] = back[3] + energy;
+                }
+                float *to = slot + LANES * 4 * (int64)pairs.pair_slot[p];
+                for (int k = 0; k < 4; ++k)
+                    lane_store(to + LANES * k, lane_load(to + LANES * k) + back[k]);
+                lane_fence();
+            }
+        }
+    }
+}
+
+// Mark the bonds that cross a wall: a segment in the plane of two axes, extruded along the
+// third direction. Both are given in that plane's coordinates.
+KERNEL void weaken_bonds(
+    int n_pairs, int n_segments,
+    const int *pair_first,      // (n_pairs,)
+    const int *pair_second,     // (n_pairs,)
+    const uint64 *pair_live,    // (n_pairs,)
+    const float *planar,        // (n_clusters, 2, LANES) [m]
+    const float *segment,       // (n_segments, 4): start and end [m]
+    INOUT uint64 *pair_weak)    // (n_pairs,)
+{
+    FOR_EACH(p, n_pairs) {
+        const float *first = planar + 2 * LANES * (int64)pair_first[p];
+        const float *second = planar + 2 * LANES * (int64)pair_second[p];
+        float low[2] = {INFINITY_F, INFINITY_F}, high[2] = {-INFINITY_F, -INFINITY_F};
+        for (int k = 0; k < 2; ++k)
+            for (int l = 0; l < LANES; ++l) {
+                low[k] = minimum(low[k], minimum(first[LANES * k + l], second[LANES * k + l]));
+                high[k] = maximum(high[k], maximum(first[LANES * k + l], second[LANES * k + l]));
+            }
+        uint64 weak = pair_weak[p];
+        for (int s = 0; s < n_segments; ++s) {
+            const float *q = segment + 4 * s;
+            if (maximum(q[0], q[2]) < low[0] || minimum(q[0], q[2]) > high[0]) continue;
+            if (maximum(q[1], q[3]) < low[1] || minimum(q[1], q[3]) > high[1]) continue;
+            for (uint64 bits = pair_live[p] & ~weak; bits; bits &= bits - 1) {
+                const int bit = bit_count((bits & (0 - bits)) - 1);
+                const float *from = first + bit / LANES, *to = second + bit % LANES;
+                if (crosses(q, from[0], from[LANES], to[0], to[LANES]))
+                    weak |= bits & (0 - bits);
+            }
+        }
+        pair_weak[p] = weak;
+    }
+}
+
+// Cut the bonds that cross a rectangle, before the first step.
+KERNEL void cut_bonds(
+    int n_pairs, int n_cracks,
+    const int *pair_first,      // (n_pairs,)
+    const int *pair_second,     // (n_pairs,)
+    const double *crack,        // (n_cracks,) rows of Rectangle
+    const double *rest_position,// (n_clusters, 3, LANES) [m]
+    const uint64 *pair_edge,    // (n_pairs,)
+    const int *pair_edge_start, // (n_pairs,)
+    INOUT uint64 *pair_live,    // (n_pairs,)
+    INOUT int64 *edge_step)     // (n_edges,) 0 where an edge was cut
+{
+    FOR_EACH(p, n_pairs) {
+        uint64 cut = 0;
+        for (uint64 bits = pair_live[p]; bits; bits &= bits - 1) {
+            const int bit = bit_count((bits & (0 - bits)) - 1);
+            const int64 first = LANES * (int64)pair_first[p] + bit / LANES;
+            const int64 second = LANES * (int64)pair_second[p] + bit % LANES;
+            const Vec3d a = load_particle(rest_position, first);
+            const Vec3d b = load_particle(rest_position, second);
+            for (int q = 0; q < n_cracks; ++q)
+                if (crosses_rectangle(((const Rectangle *)crack)[q], a, b)) cut |= bits & (0 - bits);
+        }
+        if (!cut) continue;
+        pair_live[p] &= ~cut;
+        for (uint64 bits = cut & pair_edge[p]; bits; bits &= bits - 1) {
+            const uint64 below = (bits & (0 - bits)) - 1;
+            edge_step[pair_edge_start[p] + bit_count(pair_edge[p] & below)] = 0;
+        }
+    }
+}

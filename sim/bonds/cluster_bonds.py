@@ -1,0 +1,160 @@
+"""Bonds of any body on the device: pairs of clusters, each pair once.
+
+Rest lengths are not stored but computed from rest positions, which are float32 relative to
+the centre of their cluster. A tile of clusters adds up forces in slots that nobody else writes
+and each cluster adds its slots in tile order: the tiling does not depend on the number of
+threads, and so neither does a single bit of a sum.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from vfx.device import Device, Launch
+from vfx.geometry.handoff.types import Array, Solid
+from vfx.sim.bonds.clusters import find_network
+from vfx.sim.matter.contact import ContactSearch
+from vfx.sim.matter.ordering import Layout
+from vfx.sim.matter.particles import Particles
+
+FILE = "sim/bonds/cluster_bonds.cu"
+_BITS_OF_BYTE = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(1, np.uint8)
+
+
+class Bonds(Protocol):
+    """What the simulation asks of a bond layout."""
+
+    layout: Layout
+    live: object            # device array of live bits, part of the checkpoint
+    edge_number: Array      # the solid's edge behind each recorded one
+
+    def set_stiffness(self, particles: Particles, stiffness: Array) -> None:
+        """Take the bond stiffness c [N/m^6] of each body."""
+
+    def forces(self, particles: Particles) -> list[Launch]:
+        """Return the launches that break bonds and sum forces into the slots."""
+
+    def sums(self, particles: Particles) -> list[Launch]:
+        """Return the launches that sum lengths, counts and energies into the slots."""
+
+    def contact_bonds(
+        self, particles: Particles, contact: ContactSearch, steps_ahead: int
+    ) -> list[Launch]:
+        """Return the launches that look up the bonds of new contact candidates."""
+
+    def weaken(self, planar: Array, segments: Array) -> None:
+        """Mark the bonds that cross the segments; ``planar`` is (n, 2) in their plane."""
+
+    def cut(self, particles: Particles, rectangles: Any, n_rectangles: int) -> None:
+        """Cut the bonds that cross rows of ``struct Rectangle``, and note edge step 0."""
+
+    def count(self) -> int:
+        """Return the number of live bonds."""
+
+    def count_weak(self) -> int:
+        """Return the number of weakened bonds."""
+
+
+class ClusterBonds:
+    """Bonds of irregular bodies (and of any other)."""
+
+    def __init__(
+        self, device: Device, solid: Solid, horizon: float, edge_volume: str = "full"
+    ) -> None:
+        self._device = device
+        self._solid = solid
+        network = find_network(device, solid, horizon)
+        self.layout = network.layout
+        self.edge_number = network.edge_number
+        unit = self.layout.unit
+        rest = self.layout.scatter(solid.position)
+        inside = (self.layout.particle >= 0)[:, None, :]
+        center = np.where(inside, rest, 0.0).sum(2) / inside.sum(2)
+        local = np.where(inside, rest - center[:, :, None], 0.0) / unit
+        put = device.from_host
+        self.n_tiles = len(network.tile_start) - 1
+        self.n_pairs = len(network.pair_live)
+        self.live = put(network.pair_live)
+        self._weak = device.xp.zeros(self.n_pairs, np.uint64)
+        self._weakened = False
+        self._weight = device.xp.zeros(self.layout.particle.shape, np.float32)
+        self._pair_start, self._pair_first = put(network.pair_start), put(network.pair_first)
+        self._pair_second = put(network.pair_second)
+        self._pair_edge = put(network.pair_edge)
+        self._pair_edge_start = put(network.pair_edge_start)
+        scale = solid.size[np.maximum(self.layout.particle[:, 0], 0)]
+        self._pairs = device.struct(
+            FILE, "Pairs", tile_start=put(network.tile_start), tile_slot=put(network.tile_slot),
+            own_slot=put(network.own_slot), pair_start=self._pair_start,
+            pair_second=self._pair_second, pair_slot=put(network.pair_slot))
+        # Where volumes near the horizon count in full, the kernels are told so by a zero.
+        self._shape = device.struct(
+            FILE, "RestShape", edge=horizon + 0.5 if edge_volume == "partial" else 0.0,
+            origin=put(center / unit), rest=put(local.astype(np.float32)),
+            per_scale=put((unit / scale).astype(np.float32)), weight=self._weight)
+        self._sum_volume = put(self.layout.scatter((solid.grade * solid.volume).astype(np.float32)))
+        self._module = device.module(FILE)
+
+    def set_stiffness(self, particles: Particles, stiffness: Array) -> None:
+        """Keep V sqrt(c) for each particle: the product of two is c V_i V_j.
+
+        c falls with the fourth power of the horizon; in a graded body that of a bond is the
+        geometric mean of its ends'.
+        """
+        solid = self._solid
+        weight = solid.volume * np.sqrt(stiffness[solid.body]) * solid.grade
+        self._weight[...] = self._device.from_host(self.layout.scatter(weight.astype(np.float32)))
+
+    def forces(self, particles: Particles) -> list[Launch]:
+        """Return the launch that breaks bonds and sums forces into the slots."""
+        return [self._module.bond_forces.prepare(
+            self.n_tiles, self._weakened, self._pairs, self._shape, particles.limits,
+            particles.flag, particles.step, self._weak, self._pair_edge, self._pair_edge_start,
+            particles.displacement, self.live, particles.edge_step, particles.slot)]
+
+    def sums(self, particles: Particles) -> list[Launch]:
+        """Return the launch that sums lengths, counts and energies into the slots."""
+        return [self._module.bond_sums.prepare(
+            self.n_tiles, self.layout.unit, self._pairs, self._shape, particles.law,
+            particles.body, self.live, particles.displacement, self._sum_volume,
+            particles.slot)]
+
+    def contact_bonds(
+        self, particles: Particles, contact: ContactSearch, steps_ahead: int
+    ) -> list[Launch]:
+        """Return the launch that looks up the bonds of new contact candidates."""
+        return [self._module.contact_bonds.prepare(
+            contact.n_padded, steps_ahead, particles.flag, particles.step,
+            contact.stamp, contact.count, contact.candidate, self._pair_start,
+            self._pair_second, contact.candidate_bit)]
+
+    def weaken(self, planar: Array, segments: Array) -> None:
+        """Mark the bonds that cross the segments."""
+        self._weakened = True
+        lanes = self.layout.scatter(planar.astype(np.float32))
+        self._module.weaken_bonds(
+            self.n_pairs, len(segments), self._pair_first, self._pair_second, self.live,
+            self._device.from_host(lanes), self._device.from_host(segments.astype(np.float32)),
+            self._weak)
+
+    def cut(self, particles: Particles, rectangles: Any, n_rectangles: int) -> None:
+        """Cut the bonds that cross rectangles."""
+        self._module.cut_bonds(
+            self.n_pairs, n_rectangles, self._pair_first, self._pair_second,
+            rectangles, particles.rest_position, self._pair_edge,
+            self._pair_edge_start, self.live, particles.edge_step)
+
+    def count(self) -> int:
+        """Return the number of live bonds."""
+        return count_bits(self._device, self.live)
+
+    def count_weak(self) -> int:
+        """Return the number of weakened bonds."""
+        return count_bits(self._device, self._weak)
+
+
+def count_bits(device: Device, bits: object) -> int:
+    """Return the number of set bits of a device array."""
+    return int(_BITS_OF_BYTE[device.to_host(bits).view(np.uint8)].sum(dtype=np.int64))

@@ -1,0 +1,269 @@
+"""What a shot will cost and whether its step is stable, known before anything is built.
+
+For boxes of cubes the sums over a particle's bonds are those of the cubic lattice. Of elements
+of other shapes the bonds are estimated from their number and how the body fills the horizon
+around places in it; their steps have a margin for those that stand closer than most, and the
+simulation checks again with the network that it built.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from vfx.geometry.divide.blue_noise import DENSITY
+from vfx.geometry.divide.filling import PLACES
+from vfx.geometry.divide.sources import (
+    BodySize,
+    body_size,
+    mean_neighbors,
+    surface_of,
+    unplaced,
+)
+from vfx.geometry.handoff.bodies import Body
+from vfx.sim.matter.material import (
+    SAFETY,
+    bond_stiffness,
+    contact_step,
+    critical_stretch,
+    lattice_offsets,
+    projectile_step,
+    pushed_apart,
+    stable_step,
+    volume_share,
+)
+from vfx.sim.matter.ordering import LANES
+from vfx.sim.settings import Material, Projectile, Region, Solver
+
+# Measured as the largest resident memory of ``vfx stage sim`` on plates of 16, 131 and 524
+# thousand particles through an impact: 137, 175 and 426 MB, of which 1.09 to 1.26 times is said.
+#: Bytes of a process before it simulates anything: interpreter, libraries, kernels.
+BYTES_A_PROCESS = 105_000_000
+#: Bytes of the plot at the end, drawn when the simulation has given its memory back.
+BYTES_A_PLOT = 45_000_000
+#: Bytes a lane at the peak: state, contact lists, tables, copies for frames and checkpoints.
+BYTES_A_LANE = 790
+#: Bytes a lane for each neighbour within the horizon: live and weak bits, and a copy of them.
+BYTES_A_NEIGHBOR = 0.25
+
+
+#: Share of a lattice's stable step that irregular elements get, some of which stand close.
+IRREGULAR_STEP = 0.7
+
+
+@dataclass(frozen=True)
+class BodyPlan:
+    """What one body comes to; lengths in metres."""
+
+    name: str
+    n_particles: int
+    n_lanes: int             # particles with the padding of their rows
+    n_neighbors: int         # of a particle in the interior
+    length_scale: float
+    horizon: float
+    strain_limit: float
+    body: Body
+    offsets: tuple[tuple[int, int, int], ...]    # neighbours on a cubic lattice [lambda]
+
+    @functools.cached_property
+    def n_bonds(self) -> int:
+        """Bonds of the whole body: exact for a box of cubes, else about."""
+        if self.body.is_block:
+            return count_bonds(self.body.cells, self.offsets)
+        mean = _mean_neighbors(unplaced(self.body), self.offsets, self.horizon / self.length_scale)
+        return min(max(0, round(0.5 * self.n_particles * mean)),
+                   self.n_particles * (self.n_particles - 1) // 2)
+
+
+@functools.cache
+def _mean_neighbors(
+    body: Body, offsets: tuple[tuple[int, int, int], ...], reach: float
+) -> float:
+    """Return about how many others are bonded to an element of a body that is no box of cubes."""
+    if body.shape == "grid":
+        return mean_neighbors(body, np.array(offsets), len(offsets))
+    # A ball around an element holds the element, too.
+    return mean_neighbors(body, reach * ball_places(PLACES), _ball_volume(reach)) - 1.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The whole shot; ``step_limits`` names the largest stable step [s] of each cause."""
+
+    bodies: tuple[BodyPlan, ...]
+    step_limits: Mapping[str, float]
+
+    @property
+    def n_particles(self) -> int:
+        """Particles of all bodies."""
+        return sum(body.n_particles for body in self.bodies)
+
+    @property
+    def n_bonds(self) -> int:
+        """Bonds of all bodies."""
+        return sum(body.n_bonds for body in self.bodies)
+
+    @property
+    def memory(self) -> int:
+        """Bytes of memory of the whole process at the peak, an estimate from above."""
+        bodies = sum(body.n_lanes * (BYTES_A_LANE + BYTES_A_NEIGHBOR * body.n_neighbors)
+                     for body in self.bodies)
+        return BYTES_A_PROCESS + max(BYTES_A_PLOT, math.ceil(bodies))
+
+    @property
+    def n_neighbors(self) -> int:
+        """Neighbours of a particle in the interior, of the body that has most."""
+        return max(body.n_neighbors for body in self.bodies)
+
+    @property
+    def stable_step(self) -> float:
+        """The largest step [s] that a shot may use, safety included."""
+        return SAFETY * min(self.step_limits.values())
+
+    @property
+    def stable_text(self) -> str:
+        """The stable step in words: "about" where it is that of elements not built yet."""
+        about = "" if all(plan.body.shape == "grid" for plan in self.bodies) else "about "
+        return f"{about}{self.stable_step:.4g} s"
+
+    @property
+    def auto_step(self) -> float:
+        """The largest power of two that is a stable step [s]."""
+        return float(2.0 ** math.floor(math.log2(self.stable_step)))
+
+    def complaint(self, timestep: float, frame_time: float | None = None) -> str | None:
+        """Return why ``timestep`` is refused and what to do, or None.
+
+        Steps divide the ``frame_time`` [s] where the shot gives one.
+        """
+        if timestep <= self.stable_step:
+            return None
+        cause = min(self.step_limits, key=lambda name: self.step_limits[name])
+        return (f"{timestep:.4g} s is above the stable step, {self.stable_text}, set by "
+                f"{cause}; use timestep = {self.best_step(frame_time)!r} or timestep = "
+                "\"auto\", or soften or slow what sets it")
+
+    def best_step(self, frame_time: float | None = None) -> float:
+        """Return the step [s] of ``timestep = "auto"``.
+
+        With a ``frame_time`` it is the largest stable one that divides it. Without, the number
+        of steps is given and a longer one saves none: the largest stable power of two.
+        """
+        if frame_time is None:
+            return self.auto_step
+        n_steps = max(1, math.ceil(frame_time / self.stable_step))
+        # The division may round to the far side of the limit.
+        return frame_time / (n_steps + (frame_time / n_steps > self.stable_step))
+
+
+def make_plan(
+    bodies: Sequence[Body], materials: Mapping[str, Material], solver: Solver,
+    projectiles: Sequence[Projectile] = (), regions: Sequence[Region] = (),
+) -> Plan:
+    """Work out sizes, strain limits and stable steps from the settings alone."""
+    offsets = tuple(lattice_offsets(solver.horizon))
+    length = np.linalg.norm(np.array(offsets, dtype=np.float64), axis=1)
+    share = np.array([volume_share(x, solver.horizon, solver.edge_volume)
+                      for x in length.tolist()])
+    reach, nearness = float((share * length).sum()), float((share / length).sum())
+    plans, limits = [], {}
+    sizes = [body_size(body) for body in bodies]
+    for body, size in zip(bodies, sizes, strict=True):
+        material = materials[body.material]
+        spacing = size.spacing
+        delta = solver.horizon * spacing
+        stiffness = bond_stiffness(material, delta)
+        if solver.calibrate:
+            stiffness = 18.0 * material.bulk_modulus / (reach * spacing**4)
+        n_lanes = count_lanes(body.cells) if body.is_block else (
+            -(-size.elements // LANES) * LANES)
+        crowding = DENSITY if body.grading_deviation else (
+            size.elements * spacing**3 / size.volume)
+        n_neighbors = len(offsets) if body.shape == "grid" else max(
+            1, round(crowding * _ball_volume(solver.horizon)))
+        plans.append(BodyPlan(
+            body.name, size.elements, n_lanes, n_neighbors, spacing, delta,
+            critical_stretch(material, delta), body, offsets))
+        margin = 1.0 if body.shape == "grid" else IRREGULAR_STEP
+        limits[f"the bonds of body '{body.name}' (bulk_modulus, density, spacing)"] = \
+            margin * stable_step(material.density, stiffness * spacing**2 * nearness)
+        # The mean element counts: contact pushes lighter ones less (contact.py).
+        filled = size.volume / (size.elements * spacing**3)
+        limits[f"contact of body '{body.name}' (contact_stiffness)"] = math.sqrt(
+            1.0 if body.shape == "grid" else filled) * contact_step(
+                material.density, spacing, solver.contact_stiffness)
+        limits[f"the speed of body '{body.name}' (velocity, angular_velocity)"] = _step_over(
+            _largest_step(spacing), _largest_speed(body))
+    limits.update(_region_limits(bodies, sizes, regions))
+    density = np.array([materials[body.material].density for body in bodies])
+    volume = np.array([size.volume for size in sizes])
+    for number, projectile in enumerate(projectiles, 1):
+        keys = "stiffness, radius, mass" if projectile.mass > 0.0 else "stiffness, radius"
+        worst = int(np.argmax(pushed_apart(density, projectile, volume)))
+        limits[f"projectiles[{number}] on body '{bodies[worst].name}' ({keys})"] = projectile_step(
+            float(density[worst]), projectile, float(volume[worst]))
+        # In the shell that pushes, from 3r/4 to 3r/2, for three steps at least.
+        limits[f"the flight of projectiles[{number}] (velocity, radius)"] = _step_over(
+            0.25 * projectile.radius, math.hypot(*projectile.velocity))
+    return Plan(tuple(plans), limits)
+
+
+def _largest_speed(body: Body) -> float:
+    """Return the speed [m/s] of a body's fastest particle at the start."""
+    if not any(body.velocity) and not any(body.angular_velocity):
+        return 0.0
+    farthest = float(np.linalg.norm(surface_of(body)[0].vertex, axis=1).max())
+    return math.hypot(*body.velocity) + math.hypot(*body.angular_velocity) * farthest
+
+
+def _largest_step(spacing: float) -> float:
+    """Return how far [m] a particle may move in a step before it counts as a runaway."""
+    from vfx.sim.bonds.simulate import LARGEST_STEP
+
+    return LARGEST_STEP * spacing
+
+
+def _region_limits(
+    bodies: Sequence[Body], sizes: Sequence[BodySize], regions: Sequence[Region]
+) -> Iterator[tuple[str, float]]:
+    """Yield the steps [s] in which what a region drives is no runaway: of the finest body."""
+    named = {body.name: size.spacing for body, size in zip(bodies, sizes, strict=True)}
+    finest = min(named, key=lambda name: named[name])
+    for number, region in enumerate(regions, 1):
+        name = region.body or finest
+        if any(region.velocity) and name in named:
+            yield (f"regions[{number}] on body '{name}' (velocity)",
+                   _step_over(_largest_step(named[name]), math.hypot(*region.velocity)))
+
+
+def _step_over(length: float, speed: float) -> float:
+    """Return the time [s] that a length takes at a speed."""
+    return length / speed if speed > 0.0 else math.inf
+
+
+def ball_places(n: int) -> npt.NDArray[np.float64]:
+    """Return n places (n, 3) spread over the unit ball, the same ones every time."""
+    random = np.random.default_rng(0)
+    way = random.normal(size=(n, 3))
+    radius = np.cbrt((np.arange(n) + 0.5) / n)
+    return np.asarray(way * (radius / np.linalg.norm(way, axis=1))[:, None])
+
+
+def _ball_volume(radius: float) -> float:
+    return 4.0 / 3.0 * math.pi * radius**3
+
+
+def count_bonds(cells: tuple[int, int, int], offsets: Sequence[tuple[int, int, int]]) -> int:
+    """Return the bonds of a whole box: the pairs of its cubes that are such an offset apart."""
+    pairs = np.maximum(np.array(cells, np.int64) - np.abs(np.array(offsets, np.int64)), 0)
+    return int(pairs.prod(axis=1).sum()) // 2
+
+
+def count_lanes(cells: tuple[int, int, int]) -> int:
+    """Return the lanes of a box whose rows lie along the axis that wastes the fewest."""
+    return min(math.prod(cells) // n * (-(-n // LANES) * LANES) for n in cells)

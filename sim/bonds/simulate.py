@@ -1,0 +1,485 @@
+"""The simulation: peridynamic springs, contact, bodies; advanced step by step.
+
+Bond-based peridynamics as in levine-2014 (eqs. 2-7) with the constants of Silling & Askari
+(2005). Symbols: c bond stiffness, V volume, tau strain limit, alpha strengthening, lambda
+length scale, delta horizon. Time is integrated by velocity Verlet in double precision; the
+bond loops work in float32 on displacements in fixed point, int32 modulo 2^32 in a unit of a few
+1e-9 bond lengths: differences of near particles are exact anywhere in the world.
+
+A step is a fixed sequence of kernels that runs without Python in between::
+
+    balls and colliders move -> drift -> collide, hold
+          -> contact_reset, _insert, _collect, _bonds (only when needed)
+          -> bond forces -> contact_forces -> kick -> hold, push balls -> end_step
+
+The state is the same, bit for bit, for any number of threads and after a resume.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from vfx.device import Device, Launch
+from vfx.geometry.handoff.bodies import Body
+from vfx.geometry.handoff.types import Array, MotionFrame, Solid
+from vfx.sim.bonds.cluster_bonds import Bonds, ClusterBonds
+from vfx.sim.bonds.flight import take_off
+from vfx.sim.bonds.lattice import LatticeBonds, is_lattice
+from vfx.sim.control.collider import Colliders
+from vfx.sim.control.crack import rectangles
+from vfx.sim.control.initial import element_support, initial_velocity, strain_limits
+from vfx.sim.control.projectile import Projectiles
+from vfx.sim.control.region import HeldParticles
+from vfx.sim.control.weakening import plane_coordinates, weak_segments, weakness
+from vfx.sim.matter.contact import ContactSearch
+from vfx.sim.matter.laws import bond_laws
+from vfx.sim.matter.material import SAFETY, bond_stiffness, stable_step
+from vfx.sim.matter.ordering import LANES
+from vfx.sim.matter.particles import (
+    FLAG_FAULT,
+    FLAG_HALT,
+    FLAG_REBUILD,
+    HALT_CAPACITY,
+    REBUILD_ALL,
+    make_particles,
+)
+from vfx.sim.settings import (
+    Collider,
+    Crack,
+    Floor,
+    Material,
+    Projectile,
+    Region,
+    Solver,
+    Weakening,
+)
+
+STEP, SHARED = "sim/matter/step.cu", "sim/matter/particles.cuh"
+#: A particle that moves further than this in one step [lambda] has run away.
+LARGEST_STEP = 0.25
+
+
+class Unstable(Exception):  # noqa: N818 (it reads as what happened)
+    """The run blew up; the message says where, when and what to change."""
+
+
+class Simulation:
+    """All bodies of a shot in motion. Positions and results are in the solid's order.
+
+    ``images`` holds the pictures that ``weakening`` names, (h, w) from 0 to 1.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        solid: Solid,
+        materials: Mapping[str, Material],
+        solver: Solver,
+        floor: Floor,
+        projectiles: Sequence[Projectile] = (),
+        weakening: Sequence[Weakening] = (),
+        bodies: Sequence[Body] = (),
+        layout: type[ClusterBonds] | type[LatticeBonds] | None = None,
+        *,
+        colliders: Sequence[Collider] = (),
+        regions: Sequence[Region] = (),
+        cracks: Sequence[Crack] = (),
+        images: Mapping[str, Array] | None = None,
+    ) -> None:
+        self.device = device
+        self.solid = solid
+        self.solver = solver
+        self.floor = floor
+        self.projectiles = tuple(projectiles)
+        self._material = [materials[str(name)] for name in solid.material_name]
+        self._initial_velocity = initial_velocity(solid, bodies)
+
+        # Choose the layout of the bonds, then bring everything into its order.
+        make_bonds = layout or (LatticeBonds if is_lattice(solid) else ClusterBonds)
+        self.bonds: Bonds = make_bonds(
+            device, solid, solver.horizon, solver.edge_volume)
+        self.layout = self.bonds.layout
+        density = np.array([m.density for m in self._material])[solid.body]
+        self._mass = density * solid.volume
+        self.particles = make_particles(
+            device, self.layout, position=solid.position, volume=solid.volume, density=density,
+            threshold=strain_limits(
+                solid, self._material, solver, regions, weakening, images or {}),
+            support=element_support(solid), body=solid.body,
+            law=bond_laws(device, self._material, solver), n_edges=len(solid.edge))
+        self.balls = Projectiles(device, projectiles, float(solid.volume.max(initial=0.0)))
+        self._colliders = Colliders(device, colliders, solid, self.layout)
+        self._held = HeldParticles(device, regions, solid, self.layout)
+        #: Which of the regions hold no element, counted from 1.
+        self.idle_regions = self._held.idle
+        self._total = device.xp.zeros((self.layout.n_clusters, 4, LANES), np.float32)
+        self._source_start = device.from_host(self.layout.source_start)
+        self._source = device.from_host(self.layout.source)
+        self._contact = ContactSearch(device, solid, self.layout, solver.contact_stiffness)
+        #: Which of the weakenings meet no bond and no element, counted from 1.
+        self.idle_weakening: list[int] = []
+        for number, paths in enumerate(weakening, 1):
+            segments, before = weak_segments(paths), self.bonds.count_weak()
+            if len(segments):
+                self.bonds.weaken(plane_coordinates(solid, paths), segments)
+            if self.bonds.count_weak() == before and not weakness(
+                    paths, solid.position, images or {}).any():
+                self.idle_weakening.append(number)
+        if cracks:
+            self.bonds.cut(self.particles, rectangles(device, cracks), len(cracks))
+        self._set_stiffness()
+        self._launches = self._prepare()
+        self._start()
+        self.flight = take_off(
+            solid, solver, floor, self.projectiles, element_support(solid), self.position,
+            self.velocity, self.acceleration) if self._may_fly() else None
+
+    # ------------------------------------------------------------------ set-up
+
+    def _set_stiffness(self) -> None:
+        """Set c of each body, calibrated or not, and find the stable step."""
+        solid = self.solid
+        sums = self.bond_sums()
+        self.initial_bonds = np.rint(sums["count"]).astype(np.int32)
+        stiffness = np.empty(len(self._material))
+        self.stable_step = np.inf
+        for body, material in enumerate(self._material):
+            inside = solid.body == body
+            stiffness[body] = bond_stiffness(
+                material, self.solver.horizon * float(solid.length_scale[body]))
+            if self.solver.calibrate:
+                # Dilation of an interior particle: K = c sum_j |xi| V_j / 18.
+                stiffness[body] = 18.0 * material.bulk_modulus / float(
+                    sums["length"][inside].max())
+            stiffest = stiffness[body] * float(sums["inverse"][inside].max())
+            self.stable_step = min(self.stable_step, stable_step(material.density, stiffest))
+        self.bonds.set_stiffness(self.particles, stiffness)
+
+    def refuse_step(self) -> None:
+        """Raise ValueError with a sentence if the time step is too long for the network.
+
+        The plan keeps a margin to its estimate; what it let pass is refused only where bonds may
+        really swing up.
+        """
+        timestep, limit = self.solver.timestep, self.stable_step
+        if timestep > limit:
+            safe = 2.0 ** math.floor(math.log2(SAFETY * limit))
+            raise ValueError(
+                f"sim.timestep is {timestep:.4g} s, but the bonds of the elements that were built "
+                f"swing up from {limit:.4g} s on: some stand closer than was estimated before; "
+                f"use timestep = {safe!r}, or a larger spacing")
+
+    def _prepare(self) -> dict[str, list[Launch]]:
+        """Bind the kernels of a step; ``settle`` is the part after the drift."""
+        particles, solver, floor, contact = self.particles, self.solver, self.floor, self._contact
+        n_clusters = self.layout.n_clusters
+        touching = solver.contact_stiffness > 0.0
+        step = self.device.module(STEP)
+        decay = math.exp(-0.5 * solver.damping * solver.timestep)
+        struct, half = self.device.struct, 0.5 * solver.timestep
+        ground = struct(
+            SHARED, "Floor", height=floor.height if floor.enabled else -1e300,
+            restitution=floor.restitution, friction=floor.friction)
+        skin = struct(
+            SHARED, "Skin", half_skin=0.5 * contact.skin if touching else 1e150,
+            noted=contact.noted, travel=particles.travel)
+        flight = struct(
+            STEP, "Flight", largest_step=LARGEST_STEP * float(self.solid.size.min()),
+            floor=ground, support=particles.support, largest_support=particles.largest_support,
+            skin=skin, displacement=particles.moved)
+        drift = step.drift.prepare(
+            n_clusters, solver.timestep, decay, flight, particles.acceleration, particles.flag,
+            particles.velocity, particles.position)
+        forces = self.bonds.forces(particles)
+        if touching:
+            forces += contact.forces(particles, self.bonds.live)
+        balls, held = self.balls, self._held
+        acting = struct(
+            STEP, "Acting", gravity=solver.gravity, quantum=contact.quantum,
+            slots=struct(
+                STEP, "Slots", source_start=self._source_start, source=self._source,
+                slot=particles.slot, slot_unit=particles.slot_unit),
+            balls=balls.acting, inverse_mass=particles.inverse_mass,
+            inverse_density=particles.inverse_density, law=particles.law, body=particles.body,
+            base_threshold=particles.base_threshold, touched=contact.touched,
+            contact=contact.force, threshold=particles.threshold)
+        kick, first_kick = ([step.kick.prepare(
+            n_clusters, during, kept, acting, particles.flag, particles.position,
+            particles.velocity, particles.acceleration),
+            *held.hold_velocities(particles, solver.timestep, ahead),
+            *balls.push(particles, solver, during)]
+            for during, kept, ahead in ((half, decay, 1), (0.0, 1.0, 0)))
+        collect, first_collect = (
+            [*contact.collect(particles, ahead),
+             *self.bonds.contact_bonds(particles, contact, ahead)] if touching else []
+            for ahead in (1, 0))
+        move = [*self._colliders.move(particles, solver.timestep),
+                *balls.move(particles, solver.timestep, ground, self._colliders.now), drift,
+                *self._colliders.collide(particles, solver.timestep, skin),
+                *held.hold_positions(particles, solver.timestep)]
+        end = step.end_step.prepare(1, particles.flag, particles.step)
+        evaluate, close = [*collect, *forces], [*kick, end]
+        sequences = {
+            "step": [*move, *evaluate, *close], "settle": [*evaluate, *close],
+            "open": [*move, *evaluate], "evaluate": evaluate, "close": close,
+            "collect": first_collect, "start": [*first_collect, *forces, *first_kick]}
+        if self._is_simple():
+            sequences["on"] = [end, step.kick_and_drift.prepare(
+                n_clusters, solver.timestep, decay, acting, flight, particles.flag,
+                particles.velocity, particles.position, particles.acceleration),
+                *balls.move(particles, solver.timestep, ground, self._colliders.now), *evaluate]
+        return sequences
+
+    def _start(self) -> None:
+        """Set the velocities and evaluate the forces of step 0."""
+        self._overwrite(self.particles.velocity, self.layout.scatter(self._initial_velocity))
+        self._measure()
+        self._raise_flag(FLAG_REBUILD, REBUILD_ALL)
+        self._run("start", 1)
+        self._raise_flag(FLAG_REBUILD, 0)
+
+    def place(self, position: Array, velocity: Array | None = None) -> None:
+        """Put the particles at (n, 3) positions, with velocities, and evaluate the forces.
+
+        Those of fixed and driven regions are held from there on.
+        """
+        self._held.start_from(position)
+        self._overwrite(self.particles.position, self.layout.scatter(position))
+        if velocity is not None:
+            self._initial_velocity = velocity
+        self.flight = None
+        self._start()
+
+    def _measure(self) -> None:
+        self.device.module(STEP).measure_displacement(
+            self.layout.n_clusters, self.particles.moved, self.particles.position)
+
+    def _overwrite(self, array: Any, value: Array) -> None:
+        """Fill a device array in place, so that prepared launches see it."""
+        array[...] = self.device.from_host(value.astype(array.dtype, copy=False))
+
+    def _raise_flag(self, flag: int, value: int) -> None:
+        self.particles.flag[flag] = value
+
+    # ------------------------------------------------------------------ time
+
+    @property
+    def step(self) -> int:
+        """Steps done."""
+        return int(self.particles.step[0])
+
+    @property
+    def time(self) -> float:
+        """Simulated time [s]."""
+        return self.step * self.solver.timestep
+
+    @property
+    def step_launches(self) -> list[Launch]:
+        """The kernels of a step among many, in order."""
+        return self._launches["on" if self._is_simple() else "step"]
+
+    def advance(self, n_steps: int) -> None:
+        """Do ``n_steps`` steps; raises :class:`Unstable` where a particle runs away."""
+        goal = self.step + n_steps
+        if self.flight is not None:
+            self._fly(self.flight.free_until(goal))
+        if self._is_simple() and self.step < goal:
+            # The end of a step and the beginning of the next are one pass over the particles.
+            self._run("open", 1)
+            while self.step < goal - 1:
+                self._run("on", goal - 1 - self.step)
+            self._run("close", 1)
+        while self.step < goal:
+            self._run("step", goal - self.step)
+
+    def _is_simple(self) -> bool:
+        """Whether nothing acts on velocities but forces and the floor."""
+        return not (self._colliders.count or self._held.count or self.balls.mass.any())
+
+    def _may_fly(self) -> bool:
+        """Whether nothing acts on a free body but gravity, and balls fly straight."""
+        return self._is_simple() and not self.solver.damping > 0.0
+
+    def _fly(self, step: int) -> None:
+        """Jump to a step of the free flight, unless it is past."""
+        if self.flight is None or step <= self.step:
+            return
+        position, velocity = self.flight.state_at(step)
+        self._overwrite(self.particles.position, self.layout.scatter(position))
+        self._overwrite(self.particles.velocity, self.layout.scatter(velocity))
+        self._overwrite(self.particles.step, np.array([step]))
+        self._overwrite(self.balls.position, self.balls.straight_place(self.time))
+        self._measure()
+
+    def _run(self, name: str, repeat: int) -> None:
+        """Run a sequence; where a contact list was too short, lengthen it and end the step."""
+        self.device.run(self._launches[name], repeat, halt=self.particles.flag)
+        while int(self.particles.flag[FLAG_HALT]):
+            self._resolve_halt()
+            self._launches = self._prepare()
+            rest = {"step": "settle", "open": "evaluate", "on": "evaluate"}.get(name, name)
+            self.device.run(self._launches[rest], 1, halt=self.particles.flag)
+
+    def _resolve_halt(self) -> None:
+        if int(self.particles.flag[FLAG_HALT]) == HALT_CAPACITY:
+            self._contact.set_capacity(2 * self._contact.capacity)
+            self._raise_flag(FLAG_REBUILD, REBUILD_ALL)
+            self._raise_flag(FLAG_HALT, 0)
+            return
+        lane = int(self.particles.flag[FLAG_FAULT]) - 1
+        particle = int(self.layout.particle.reshape(-1)[lane])
+        body = str(self.solid.body_name[self.solid.body[particle]])
+        place = ", ".join(f"{x:.4g}" for x in self.solid.position[particle])
+        raise Unstable(
+            f"step {self.step + 1} (t = {self.time:.4g} s): particle {particle} of body "
+            f"'{body}' (at rest at [{place}] m) reached "
+            f"{np.linalg.norm(self.velocity[particle]):.3g} m/s, more than {LARGEST_STEP:g} lambda "
+            f"a step; use a smaller sim.timestep (now {self.solver.timestep:.3g} s), or less "
+            "sim.contact_stiffness or projectile stiffness or speed")
+
+    # ------------------------------------------------------------------ results
+
+    def bond_sums(self) -> dict[str, Array]:
+        """Return sums over the live bonds of each particle.
+
+        ``length`` sum V_j |xi| [m^4], ``inverse`` sum V_j / |xi| [m^2], ``count``, and
+        ``energy`` [J] (half of each bond's), each (n,) float64. In a graded body the first two
+        weigh each bond by its stiffness relative to the body's.
+        """
+        total = self._lane_sums().astype(np.float64)
+        names = ("length", "inverse", "count", "energy")
+        sums = {name: self.layout.gather(np.ascontiguousarray(total[:, k]))
+                for k, name in enumerate(names)}
+        grade = self.solid.grade
+        return {**sums, "length": grade * sums["length"], "inverse": grade * sums["inverse"]}
+
+    def _lane_sums(self) -> Array:
+        """Return the four sums of :meth:`bond_sums` in lanes, (C, 4, 8) float32."""
+        gather = self.device.module(STEP).gather_slots.prepare(
+            self.layout.n_clusters, self._source_start, self._source, self.particles.slot,
+            self._total)
+        self.device.run([*self.bonds.sums(self.particles), gather])
+        return self.device.to_host(self._total)
+
+    def _on_host(self, array: Any) -> Array:
+        return self.layout.gather(self.device.to_host(array))
+
+    @property
+    def position(self) -> Array:
+        """(n, 3) float64 [m], on the host."""
+        return self._on_host(self.particles.position)
+
+    @property
+    def velocity(self) -> Array:
+        """(n, 3) float64 [m/s], on the host."""
+        return self._on_host(self.particles.velocity)
+
+    @property
+    def acceleration(self) -> Array:
+        """(n, 3) float32 [m/s^2], on the host."""
+        return self._on_host(self.particles.acceleration)
+
+    @property
+    def threshold(self) -> Array:
+        """(n,) float32: the strain limits of the next step, on the host."""
+        return self._on_host(self.particles.threshold)
+
+    @property
+    def n_bonds(self) -> int:
+        """Live bonds."""
+        return self.bonds.count()
+
+    def broken_edges(self, since_step: int) -> tuple[Array, Array]:
+        """Return (edge, step) of the adjacency edges that broke after ``since_step``."""
+        step = self.device.to_host(self.particles.edge_step)[: len(self.bonds.edge_number)]
+        lately = np.flatnonzero(step > since_step)
+        edge = self.bonds.edge_number[lately]
+        order = np.argsort(edge)
+        return edge[order].astype(np.int32), step[lately][order]
+
+    def energies(self) -> tuple[float, float]:
+        """Return the kinetic and the bond energy [J]."""
+        kinetic = 0.5 * float((self._mass * (self.velocity**2).sum(1)).sum())
+        return kinetic, float(self.bond_sums()["energy"].sum())
+
+    def frame(self, frame: int, since_step: int) -> MotionFrame:
+        """Return the state as a frame; edges that broke after ``since_step`` come with it."""
+        sums = self.bond_sums()
+        edge, step = self.broken_edges(since_step)
+        velocity = self.velocity
+        lost = 1.0 - sums["count"] / np.maximum(self.initial_bonds, 1)
+        return MotionFrame(
+            frame=frame, step=self.step, time=self.time, position=self.position, velocity=velocity,
+            damage=lost.astype(np.float32), broken_edge=edge, broken_step=step,
+            projectile_position=self.balls.place, projectile_radius=self.balls.radius,
+            kinetic_energy=0.5 * float((self._mass * (velocity**2).sum(1)).sum()),
+            bond_energy=float(sums["energy"].sum()),
+            momentum=(self._mass[:, None] * velocity).sum(axis=0), n_bonds=self.n_bonds)
+
+    def diagnostics(self) -> dict[str, float]:
+        """Return one row of the history: time, energies [J], momentum [kg m/s], bonds.
+
+        What balls with a mass have is told apart, but for the potential energy, which is of all.
+        """
+        # Sums over lanes need no sorting into the solid's order.
+        mass = self.layout.scatter(self._mass)
+        velocity = self.device.to_host(self.particles.velocity)
+        position = self.device.to_host(self.particles.position)
+        momentum = np.einsum("cl,ckl->k", mass, velocity)
+        kinetic = 0.5 * float(np.einsum("cl,ckl,ckl->", mass, velocity, velocity))
+        height = np.einsum("cl,ckl->k", mass, position) @ -np.asarray(self.solver.gravity)
+        count, bond = self._lane_sums()[:, 2:].sum(axis=(0, 2), dtype=np.float64)
+        step = self.device.to_host(self.particles.edge_step)
+        balls = {}
+        if self.balls.mass.any():
+            height += self.balls.potential_energy(self.solver.gravity)
+            balls = {"ball_energy": self.balls.kinetic_energy, **by_axis(
+                "ball_momentum", self.balls.momentum)}
+        return {
+            "step": self.step, "time": self.time, "kinetic_energy": kinetic,
+            "bond_energy": float(bond), "potential_energy": float(height),
+            **by_axis("momentum", momentum), **balls,
+            "bonds": round(count) // 2, "broken_edges": int((step > 0).sum())}
+
+    # ------------------------------------------------------------------ resume
+
+    def state(self) -> dict[str, Array]:
+        """Return everything that is needed to go on bit for bit."""
+        return {name: self.device.to_host(array) for name, array in self._persistent().items()}
+
+    def _persistent(self) -> dict[str, Any]:
+        """Return the device arrays that a resume needs."""
+        particles = self.particles
+        return {"position": particles.position, "velocity": particles.velocity,
+                "acceleration": particles.acceleration, "threshold": particles.threshold,
+                "live": self.bonds.live, "edge_step": particles.edge_step,
+                "step": particles.step, **self.balls.persistent()}
+
+    def restore(self, state: Mapping[str, Array]) -> None:
+        """Go back to a :meth:`state`; the contact candidates are collected anew.
+
+        Raises ValueError, having changed nothing, where it is not one of this simulation.
+        """
+        needed = self._persistent()
+        for name, array in needed.items():
+            if name not in state:
+                raise ValueError(f"it has no array {name}")
+            if state[name].shape != array.shape or state[name].dtype != array.dtype:
+                raise ValueError(f"its array {name} has shape {state[name].shape} and type "
+                                 f"{state[name].dtype}, this simulation needs {array.shape} and "
+                                 f"{array.dtype}")
+        for name, array in needed.items():
+            self._overwrite(array, state[name])
+        self._measure()
+        self._raise_flag(FLAG_REBUILD, REBUILD_ALL)
+        self._run("collect", 1)
+        self._raise_flag(FLAG_REBUILD, 0)
+
+
+def by_axis(name: str, value: Array) -> dict[str, float]:
+    """Return the components of a vector as ``name_x``, ``name_y`` and ``name_z``."""
+    return {f"{name}_{axis}": float(number) for axis, number in zip("xyz", value, strict=True)}

@@ -1,0 +1,1 @@
+"""What a shot does to its bodies: weakening, regions, cracks, colliders, projectiles."""

@@ -1,0 +1,90 @@
+"""Regions of bodies: particles that are fixed or driven, and places with another strain limit.
+
+A region is a box or a sphere in the world at rest. A held particle is where start + velocity *
+time says, exactly, and passes no force on to itself; it is let go when its time has come. Where
+held regions overlap the last one counts; strain factors multiply.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from vfx.device import Device, Launch
+from vfx.geometry.handoff.types import Array, Solid
+from vfx.sim.control.extent import covers
+from vfx.sim.matter.ordering import Layout
+from vfx.sim.matter.particles import Particles
+from vfx.sim.settings import Region
+
+
+def members(region: Region, solid: Solid) -> Array:
+    """Return which particles are in a region, (n,) bool."""
+    inside = covers(region, solid.position)
+    if region.body:
+        inside &= (solid.body_name == region.body)[solid.body]
+    return inside
+
+
+def strain_factor(regions: Sequence[Region], solid: Solid) -> Array:
+    """Return the factor of each particle's strain limit, (n,) float64."""
+    factor = np.ones(solid.n_particles)
+    for region in regions:
+        if region.strain_factor != 1.0:
+            factor[members(region, solid)] *= region.strain_factor
+    return factor
+
+
+class HeldParticles:
+    """The particles of fixed and driven regions on the device."""
+
+    def __init__(
+        self, device: Device, regions: Sequence[Region], solid: Solid, layout: Layout
+    ) -> None:
+        #: Which of the regions hold no particle, counted from 1.
+        self.idle: list[int] = []
+        owner = np.full(solid.n_particles, -1, np.int32)
+        for number, region in enumerate(regions):
+            inside = members(region, solid)
+            if not inside.any():
+                self.idle.append(number + 1)
+            if region.holds:
+                owner[inside] = number
+        held = np.flatnonzero(owner >= 0)
+        self._device = device
+        self._layout = layout
+        self._module = device.module("sim/control/region.cu")
+        self.count = len(held)
+        self._held = device.from_host(layout.lane_of()[held].astype(np.int32))
+        self._region = device.from_host(owner[held])
+        self._who = held
+        self._start = device.from_host(solid.position[held])
+        drive = [[*region.velocity, region.until or math.inf] for region in regions]
+        self._drive = device.from_host(np.array(drive, np.float64).reshape(-1, 4))
+
+    def start_from(self, position: Array) -> None:
+        """Hold or drive from (n, 3) other positions at time 0 than those of rest."""
+        self._start[...] = self._device.from_host(position[self._who])
+
+    def hold_positions(self, particles: Particles, timestep: float) -> list[Launch]:
+        """Return the launch that puts the held particles in place after a drift."""
+        if not self.count:
+            return []
+        layout = self._layout
+        return [self._module.hold_positions.prepare(
+            self.count, timestep, 1.0 / layout.unit, layout.cluster_stride, layout.axis_stride,
+            particles.flag, particles.step, self._held, self._region, self._drive,
+            self._start, particles.rest_position, particles.velocity, particles.position,
+            particles.displacement)]
+
+    def hold_velocities(
+        self, particles: Particles, timestep: float, steps_ahead: int
+    ) -> list[Launch]:
+        """Return the launch that undoes what forces did to held particles."""
+        if not self.count:
+            return []
+        return [self._module.hold_velocities.prepare(
+            self.count, timestep, steps_ahead, particles.flag, particles.step, self._held,
+            self._region, self._drive, particles.velocity, particles.acceleration)]

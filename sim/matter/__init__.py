@@ -1,0 +1,1 @@
+"""What explicit particle solvers share: particles, their order, laws, contact and the step."""

@@ -1,0 +1,36 @@
+"""The constants of a bond law on the device, by the names of the settings they come from.
+
+A law stands in ``laws.cuh``: its constants are the fields of ``struct BondLaw``, and each is the
+setting of that name. A law with another constant has one more field there and one more setting;
+no layout and no kernel is told of it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from vfx.device import Device
+from vfx.geometry.handoff.schema import rule_of
+from vfx.sim.settings import Material, Solver
+
+FILE = "sim/matter/laws.cuh"
+
+
+def bond_laws(device: Device, materials: Sequence[Material], solver: Solver) -> Any:
+    """Return the law of each body as a row of ``struct BondLaw``, on the device."""
+    names = device.fields(FILE, "BondLaw")
+    return device.rows(FILE, "BondLaw", [
+        {name: constant(name, material, solver) for name in names} for material in materials])
+
+
+def constant(name: str, material: Material, solver: Solver) -> float:
+    """Return a setting of the material or the solver as a number; of words their place."""
+    for section in (material, solver):
+        for field in dataclasses.fields(section):
+            if field.name == name:
+                value, choices = getattr(section, name), rule_of(field).choices
+                return float(choices.index(value) if choices else value)
+    raise KeyError(f"{FILE}: struct BondLaw has a constant {name}, but there is no such setting "
+                   "of a material or of the solver; write one in sim/settings.py")
