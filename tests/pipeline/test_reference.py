@@ -84,8 +84,9 @@ def test_commands_in_the_docs_exist(name: str) -> None:
 def _check_command(words: list[str], where: str) -> None:
     command: click.Command = main
     while isinstance(command, click.Group):
-        assert words and words[0] in command.commands, f"{where}: vfx {' '.join(words)}"
-        command, words = command.commands[words[0]], words[1:]
+        found = command.get_command(click.Context(command), words[0]) if words else None
+        assert found is not None, f"{where}: vfx {' '.join(words)}"
+        command, words = found, words[1:]
     known = {option for parameter in command.params for option in parameter.opts} | {"--help"}
     for word in words:
         if word.startswith("--"):
