@@ -100,7 +100,9 @@ def test_every_command_and_option_has_its_help(words: list[str]) -> None:
     command: click.Command = main
     for word in words:
         assert isinstance(command, click.Group)
-        command = command.commands[word]
+        found = command.get_command(click.Context(command), word)
+        assert found is not None
+        command = found
     assert command.help and command.get_short_help_str().endswith((".", "file."))
     for parameter in command.params:
         if isinstance(parameter, click.Option):
