@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +33,14 @@ stand_ins.install()
 from vfx.pipeline.cli.start import main
 main()
 """
+
+
+@pytest.fixture(autouse=True)
+def hangups_end_a_process() -> Iterator[None]:
+    """Have SIGHUP as a terminal has it, though the tests may run under nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 def start(arguments: str, *, shell: str = "", **environment: str) -> subprocess.CompletedProcess:
