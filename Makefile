@@ -67,8 +67,9 @@ tutorial: $(TEST)/installed
 reference: $(TEST)/installed
 	$(TEST)/bin/vfx reference > docs/reference.md
 
+# A process a core; each has files of tests to itself, and what they set up.
 test: $(TEST)/installed
-	$(TEST)/bin/pytest
+	$(TEST)/bin/pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 storm: $(TEST)/installed
 	$(TEST)/bin/python -m tests.storm all

@@ -9,12 +9,21 @@ from typing import Any
 
 import pytest
 
-from vfx.device import Device, DeviceError, Launch, open_device
+from vfx.device import Device, DeviceError, Launch, open_device, source
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let one device be chosen: ``pytest --device warp tests/geometry``."""
     parser.addoption("--device", help="run what takes a device on this one alone")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give every process of a parallel run cores of its own, or its threads would wait in turns."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker is not None and hasattr(os, "sched_setaffinity"):
+        cores, n_workers = sorted(os.sched_getaffinity(0)), int(
+            os.environ["PYTEST_XDIST_WORKER_COUNT"])
+        os.sched_setaffinity(0, cores[int(worker.removeprefix("gw"))::n_workers] or cores)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -27,11 +36,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     chosen = metafunc.config.getoption("device")
     names = [chosen] if chosen else ["cpu", "guard", *["warp"] * marked, "cuda:0"]
     metafunc.parametrize("device", names, indirect=True)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put what asks about the other tests behind them."""
-    items.sort(key=lambda item: item.get_closest_marker("after_all") is not None)
 
 
 #: Names of the kernels that tests have launched on the warp device.
@@ -64,14 +68,35 @@ def device(request: pytest.FixtureRequest) -> Device:
         pytest.skip(str(error))
 
 
-@pytest.fixture
-def kernels_run_on_warp(request: pytest.FixtureRequest) -> set[str]:
-    """What all tests together launched on warp; skips where only some of them run."""
-    config = request.config
-    chosen = [config.getoption(option) for option in ("device", "keyword", "markexpr", "deselect")]
-    if config.args_source is not pytest.Config.ArgsSource.TESTPATHS or any(chosen):
-        pytest.skip("only the whole suite can tell which kernels it runs")
-    return launched_on_warp
+def pytest_testnodedown(node: Any) -> None:
+    """Take over what a process of a parallel run has launched."""
+    launched_on_warp.update(getattr(node, "workeroutput", {}).get("launched_on_warp", ()))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Fail a whole run of the tests that leaves a kernel unlaunched on the warp device."""
+    config = session.config
+    if hasattr(config, "workeroutput"):
+        config.workeroutput["launched_on_warp"] = sorted(launched_on_warp)
+        return
+    chosen = [config.getoption(option) for option in
+              ("device", "keyword", "markexpr", "deselect", "collectonly")]
+    is_whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS and not any(chosen)
+    if is_whole and exitstatus == pytest.ExitCode.OK and (missing := never_launched(
+            launched_on_warp)):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        config.stash[_MISSING] = missing
+
+
+_MISSING = pytest.StashKey[list[str]]()
+
+
+def never_launched(launched: set[str]) -> list[str]:
+    """Return the kernels that are not among those launched, with their files."""
+    known = {name: file for file in source.kernel_files()
+             for name in source.signatures(source.flatten(file))}
+    return [f"{name} ({known[name]})" for name in sorted(set(known) - launched)]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -79,3 +104,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     skipped = terminalreporter.stats.get("skipped", [])
     for reason, count in Counter(report.longrepr[2] for report in skipped).items():
         terminalreporter.write_line(f"{count} x {reason}")
+    if missing := terminalreporter.config.stash.get(_MISSING, []):
+        terminalreporter.write_line(
+            "FAILED: no test launches these on warp; mark a small one of each with "
+            "@pytest.mark.warp: " + ", ".join(missing), red=True)
