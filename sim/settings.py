@@ -19,6 +19,10 @@ Key = tuple[float, float, float, float]
 Complaint = tuple[str, str]
 #: Directions shorter than this point nowhere.
 SHORTEST_DIRECTION = 1e-6
+#: Rectangles have sides of at least this length [m].
+SHORTEST_SIDE = SIZE["at_least"]
+#: The lightest ball [kg], a grain of some nanometres.
+LEAST_MASS = 1e-24
 #: Walks with all their branches end here, whatever the branching chance.
 MAX_SEGMENTS = 20_000
 
@@ -117,6 +121,9 @@ class Projectile:
         """Yield what is wrong with the section as a whole."""
         if self.falls and self.mass == 0.0:
             yield "falls", "is true, but the ball has no mass; give its mass in kg"
+        if 0.0 < self.mass < LEAST_MASS:
+            yield "mass", (f"found {self.mass:g} kg, but it must be {LEAST_MASS:g} kg or more; 0 "
+                           "is infinite")
 
 
 @dataclass(frozen=True)
@@ -236,8 +243,9 @@ class Weakening:
             if len(line) < 2:
                 yield "polylines", f"number {number} has {len(line)} point(s); a path needs two"
         if self.image and is_flat(self.image_u, self.image_v):
-            yield "image_v", (f"found {list(self.image_v)}, which is zero or along image_u "
-                              f"{list(self.image_u)}; the two must span a rectangle")
+            yield "image_v", (f"found {list(self.image_v)}, which is along image_u "
+                              f"{list(self.image_u)}, or one of them is shorter than "
+                              f"{SHORTEST_SIDE:g} m; the two must span a rectangle")
 
 
 @dataclass(frozen=True)
@@ -251,12 +259,13 @@ class Crack:
     def complaints(self) -> Iterator[Complaint]:
         """Yield what is wrong with the section as a whole."""
         if is_flat(self.u, self.v):
-            yield "v", (f"found {list(self.v)}, which is zero or along u {list(self.u)}; the two "
-                        "must span a rectangle")
+            yield "v", (f"found {list(self.v)}, which is along u {list(self.u)}, or one of them is "
+                        f"shorter than {SHORTEST_SIDE:g} m; the two must span a rectangle")
 
 
 def is_flat(u: Vector, v: Vector) -> bool:
-    """Whether two vectors span no area."""
+    """Whether two vectors span no area that numbers can be divided by."""
     across = math.hypot(u[1] * v[2] - u[2] * v[1], u[2] * v[0] - u[0] * v[2],
                         u[0] * v[1] - u[1] * v[0])
-    return across <= 1e-9 * math.hypot(*u) * math.hypot(*v)
+    sides = math.hypot(*u), math.hypot(*v)
+    return min(sides) < SHORTEST_SIDE or across <= 1e-9 * sides[0] * sides[1]

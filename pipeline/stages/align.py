@@ -88,13 +88,13 @@ def find_lineage(work: Work, stage: Stage) -> FoundLineage:
     last = max(_aligned(work, stage), default=None)
     try:
         arrays = read_npz(path)
-        lineage = Lineage.from_arrays(arrays)
+        # One that does not vouch for itself may hold anything.
+        lineage = Lineage.from_arrays(arrays) if FINGERPRINT in arrays else None
     except MissingInput:
         return FoundLineage(path, fault="" if last is None else "missing")
     except (DamagedFile, KeyError):
         return FoundLineage(path, fault="damaged")
-    fingerprint = work.fingerprint(stage, lineage.last_frame)
-    if fingerprint is None or str(arrays.get(FINGERPRINT, "")) != fingerprint:
+    if lineage is None or str(arrays[FINGERPRINT]) != work.fingerprint(stage, lineage.last_frame):
         return FoundLineage(path, fault="" if last is None else "stale")
     if last is not None and lineage.last_frame < last:
         return FoundLineage(path, lineage, fault="stale")

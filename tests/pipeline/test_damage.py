@@ -174,7 +174,7 @@ def test_a_hand_off_speaks_of_the_frames_as_they_are_now(shot_file: Path, vfx) -
     assert row_of("comp", vfx("status", shot_file).output)[:2] == ["-", "1001-1006"]
 
 
-@pytest.mark.parametrize("harm", ["remove", "other shot", "shorter", "folder"])
+@pytest.mark.parametrize("harm", ["remove", "other shot", "shorter", "folder", "unsealed"])
 def test_a_lineage_that_is_not_of_these_frames_is_made_again(
     shot_file: Path, vfx, harm: str
 ) -> None:
@@ -189,6 +189,9 @@ def test_a_lineage_that_is_not_of_these_frames_is_made_again(
     elif harm == "shorter":
         vfx("run", shot_file, "--work", "shorter", "--frames", "1001-1003")
         shutil.copy("shorter/align/lineage.npz", path)
+    elif harm == "unsealed":
+        arrays = dict(np.load(path))
+        np.savez(path, **(arrays | {"last_frame": np.arange(3)}))
     else:
         path.unlink()
         if harm == "folder":

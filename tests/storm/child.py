@@ -157,12 +157,14 @@ class Child:
 
         While one of them lives, the number of the group is taken; afterwards it may be anybody's.
         """
-        deadline = time.monotonic() + 5.0
-        while _is_group(self.pid):
-            if time.monotonic() > deadline:
-                os.killpg(self.pid, signal.SIGKILL)
-                return
-            time.sleep(0.005)
+        for seconds in (5.0, 30.0):
+            deadline = time.monotonic() + seconds
+            while _is_group(self.pid):
+                if time.monotonic() > deadline:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.killpg(self.pid, signal.SIGKILL)
+                    break
+                time.sleep(0.005)
 
     def end(self) -> None:
         """End a command that nobody waited for."""

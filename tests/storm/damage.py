@@ -99,7 +99,7 @@ def _neighbour(random: Random, path: Path, paths: list[Path]) -> str:
     """Put another file of the folder, or any other, in its place."""
     near = [each for each in paths if each.parent == path.parent and each != path]
     source = random.choice(near if near and random.random() < 0.8 else paths)
-    if source.is_file():
+    if source.is_file() and not source.samefile(path):
         shutil.copy2(source, path)
     return f"replaced by {source.name}"
 
