@@ -164,6 +164,7 @@ def run_job(job: Job) -> None:
     if (sentence := job.missing_inputs()) is not None:
         raise MissingInput(sentence)
     n_missing = _count_missing(job)
+    job.work.inputs.note()
     for sharing in _folders_through(job.stage):
         if (sentence := job.work.mend_manifest(sharing)) is not None:
             job.progress.say(sentence)

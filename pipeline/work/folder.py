@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vfx.pipeline.errors import DamagedFile, MissingInput
+from vfx.pipeline.shot.inputs import FILE_NAME as INPUTS_FILE
 from vfx.pipeline.shot.inputs import Inputs
 from vfx.pipeline.work.cache import (
     Published,
@@ -39,13 +40,14 @@ class Work:
     """The results of one shot in one folder.
 
     Listed files are read whole before they are called done; a ``quick`` look takes those for
-    done that still have the size and the time with which they were published.
+    done that still have the size and the time with which they were published, and the files that
+    the shot names for what they were when a run noted them.
     """
 
     def __init__(self, shot: Shot, folder: Path, *, quick: bool = False) -> None:
         self.shot = shot
         self.folder = folder
-        self.inputs = Inputs(shot)
+        self.inputs = Inputs(shot, folder / INPUTS_FILE, quick=quick)
         self._quick = quick
         self._manifests: dict[str, Manifest] = {}
         self._intact: dict[Path, tuple[tuple[int, ...], str]] = {}
