@@ -402,8 +402,8 @@ def test_a_task_keeps_its_frames_when_the_shot_is_submitted_again(tmp_path: Path
     """Tasks of the first submission begin after the second, of fewer frames, wrote its files."""
     plan = submission(tmp_path, program="echo")
     later = submission(tmp_path, program="echo", jobs=(
-        FarmJob("render", ((1002,),), None, is_chunked=True),
-        FarmJob("comp", ((1002,),), "render")))
+        FarmJob(RENDER, ((1002,),), None, is_chunked=True),
+        FarmJob(COMP, ((1002,),), RENDER)))
     script = slurm.batch_script(plan, plan.jobs[4])          # Slurm keeps it as submitted
     opencue.write_files(plan)
     layers = ElementTree.parse(plan.folder("opencue") / "job.xml").getroot().iter("layer")
