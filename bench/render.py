@@ -29,7 +29,7 @@ from vfx.geometry.handoff.faces import all_faces
 from vfx.geometry.handoff.types import Array, Faces, FragmentsFrame, Solid
 from vfx.pipeline.devices import open_device
 from vfx.pipeline.errors import FrameFailed
-from vfx.pipeline.stages.table import STAGE
+from vfx.pipeline.stages.table import GEOMETRY
 from vfx.pipeline.work.cache import read_npz, write_npz
 from vfx.raytrace.boundary.visible import moved_boundary
 from vfx.raytrace.camera.camera import CameraRays, View, camera_view
@@ -329,7 +329,7 @@ def _cached_solid(case: str, body: Body, request: Request) -> Solid:
     It is made in a process of its own, so that its memory does not count as the renderer's.
     """
     # Solids of an older version are others.
-    version, size = STAGE["geometry"].version, body.elements or body.cells[0]
+    version, size = GEOMETRY.version, body.elements or body.cells[0]
     path = request.cache / f"render_{case}_{size}_v{version}.npz"
     if not path.is_file():
         try:

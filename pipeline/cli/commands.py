@@ -22,26 +22,20 @@ from vfx.pipeline.cli.preview import add_preview_command
 from vfx.pipeline.errors import PipelineError, printable
 from vfx.pipeline.paths import NamedPath
 from vfx.pipeline.progress import Progress, StopSignals
-from vfx.pipeline.shot.frames import frames_text
 from vfx.pipeline.shot.templates import list_templates, write_asset, write_new_shot
 from vfx.pipeline.show.report import check_report, clean, refused_mesh_lines, status_table
 from vfx.pipeline.show.review import make_review
-from vfx.pipeline.stages.comp import FOLDER as COMP_FOLDER
 from vfx.pipeline.stages.run import (
     WARNING,
     Request,
     describe,
-    describe_comp,
-    finish_run,
-    frames_to_take,
     open_work,
     prepare,
-    run_comp,
     run_job,
-    run_lineage,
     say_warnings,
 )
-from vfx.pipeline.stages.table import STAGE, STAGES, Stage
+from vfx.pipeline.stages.stage import Stage
+from vfx.pipeline.stages.table import STAGE, STAGES
 from vfx.pipeline.streams import tell
 
 
@@ -93,8 +87,7 @@ def main() -> None:
 
 
 @main.command()
-@click.argument("name", type=click.Choice(
-    ["geometry", "sim", "lineage", "align", "render", "comp"]), metavar="STAGE")
+@click.argument("name", type=click.Choice(list(STAGE)), metavar="STAGE")
 @SHOT
 @run_options
 @click.option("--wait", is_flag=True, help="If another process simulates this shot already, wait "
@@ -117,13 +110,7 @@ def stage(name: str, shot: Path, frames: str | None, device: str, work: Path | N
       vfx stage render shots/glass.toml --frames 1005 --force
       vfx stage comp shots/glass.toml
     """
-    request = Request(shot, frames, device, work, force, threads, wait)
-    if name == "comp":
-        _comp(request, dry_run)
-    elif name == "lineage":
-        _lineage(request, dry_run)
-    else:
-        _run([STAGE[name]], request, dry_run)
+    _run([STAGE[name]], Request(shot, frames, device, work, force, threads, wait), dry_run)
 
 
 @main.command()
@@ -240,7 +227,7 @@ def asset(name: str, file: Path) -> None:
 @main.command("clean")
 @SHOT
 @click.option("--stage", "name", required=True,
-              type=click.Choice([*(s.name for s in STAGES), COMP_FOLDER]),
+              type=click.Choice(list(STAGE)),
               help="The first stage whose files go; those of later stages go too.")
 @WORK
 @click.option("--dry-run", is_flag=True, help="List the files; remove nothing.")
@@ -256,7 +243,7 @@ def clean_command(shot: Path, name: str, work: Path | None, dry_run: bool) -> No
       vfx clean shots/glass.toml --stage render --dry-run
       vfx clean shots/glass.toml --stage sim
     """
-    removed = clean(open_work(Request(shot, work=work)), name, dry_run=dry_run)
+    removed = clean(open_work(Request(shot, work=work)), STAGE[name], dry_run=dry_run)
     for path in removed if dry_run else ():
         click.echo(path)
     (click.echo if dry_run else tell)(
@@ -302,26 +289,6 @@ def doctor() -> None:
         sys.exit(3)
 
 
-def _comp(request: Request, dry_run: bool) -> None:
-    if dry_run:
-        work = open_work(request)
-        click.echo(f"comp: would read {frames_text(frames_to_take(request, work.shot))} and "
-                   f"write into {work.folder / COMP_FOLDER}")
-        return
-    with StopSignals().caught() as stop:
-        run_comp(request, Progress(), stop)
-
-
-def _lineage(request: Request, dry_run: bool) -> None:
-    with StopSignals().caught() as stop:
-        job, = prepare(request, [STAGE["align"]], Progress(), stop)
-        if dry_run:
-            click.echo(f"lineage: would follow the pieces through frame {job.frames[-1]}")
-            return
-        with job.work.in_use():
-            run_lineage(job)
-
-
 def _run(stages: list[Stage], request: Request, dry_run: bool, *, review: bool = False) -> None:
     progress = Progress()
     with StopSignals().caught() as stop:
@@ -331,15 +298,12 @@ def _run(stages: list[Stage], request: Request, dry_run: bool, *, review: bool =
         if dry_run:
             for job in jobs:
                 click.echo("\n".join(describe(job)))
-            if review:
-                click.echo("\n".join(describe_comp(jobs[-1])))
             return
         with work.in_use():
             for job in jobs:
                 stop.check()
                 run_job(job)
             if review:
-                finish_run(jobs[-1], progress, stop)
                 progress.log_to(work.folder, "review")
                 for line in make_review(work):
                     progress.say(line)

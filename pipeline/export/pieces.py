@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from vfx.geometry.handoff.types import Array
-from vfx.pipeline.errors import DamagedFile, MissingInput
+from vfx.pipeline.errors import MissingInput
 from vfx.pipeline.shot.frames import format_frames
-from vfx.pipeline.stages.align import LINEAGE_FILE
-from vfx.pipeline.stages.table import STAGE, STAGES
+from vfx.pipeline.stages.stage import Stage, upstream
+from vfx.pipeline.stages.table import ALIGN, GEOMETRY, LINEAGE
 from vfx.pipeline.work.cache import read_npz
 from vfx.pipeline.work.folder import Work
 from vfx.pipeline.work.manifest import State
@@ -79,23 +79,15 @@ class PieceReader:
         self.frames = list(frames)
         self._arguments = arguments
         self._check()
-        self.solid: Solid = Solid.from_arrays(self._read("geometry", frames[0]))
+        self.solid: Solid = Solid.from_arrays(self._read(GEOMETRY, frames[0]))
         self.faces: Faces = all_faces(self.solid)
-        path = work.folder_of(STAGE["align"]) / LINEAGE_FILE
-        try:
-            self.lineage: Lineage = Lineage.from_arrays(read_npz(path))
-        except (DamagedFile, KeyError, MissingInput):
-            raise MissingInput(f"{path}: missing or damaged; make it again with:\n"
-                               f"  {self._command('lineage')}") from None
-        if self.lineage.last_frame < frames[-1]:
-            raise MissingInput(f"{path}: goes only to frame {self.lineage.last_frame}; make it "
-                               f"again with:\n  {self._command('lineage')}")
+        self.lineage: Lineage = Lineage.from_arrays(self._read(LINEAGE, frames[0]))
 
     def fragments(self, frame: int) -> FragmentsFrame:
         """Return the fragments of a frame."""
         from vfx.geometry.handoff.types import FragmentsFrame
 
-        return FragmentsFrame.from_arrays(self._read("align", frame))
+        return FragmentsFrame.from_arrays(self._read(ALIGN, frame))
 
     def name_of(self, fragment: int) -> str:
         """Return the name of a fragment, as Cryptomatte has it."""
@@ -151,31 +143,28 @@ class PieceReader:
 
     def _check(self) -> None:
         """Raise what is not done yet, with every command that is still to run."""
-        last = self.frames[-1]
-        lacking = []
-        for stage in STAGES[:3]:
-            frames = self.frames if stage.name == "align" else [
-                frame for frame in self.work.shot.frames if frame <= last]
-            bad = [frame for frame, state in self.work.states(stage, frames).items()
-                   if state is not State.DONE]
-            if bad:
-                where = f" ({format_frames(bad)})" if stage.is_per_frame else ""
-                lacking.append((f"the result of {stage.name}, which is not done{where}",
-                                self._command(stage.name)))
+        needed = upstream(ALIGN, self.work.shot, self.frames) | {ALIGN: self.frames}
+        lacking = {stage: bad for stage, frames in needed.items()
+                   if (bad := [frame for frame, state in self.work.states(stage, frames).items()
+                               if state is not State.DONE])}
         if lacking:
+            first, bad = next(iter(lacking.items()))
+            where = f" ({format_frames(bad)})" if first.is_per_frame else ""
+            parts = [part for stage in lacking for part in stage.begins_with]
             raise MissingInput("\n  ".join([
-                f"{self.work.shot.path}: export needs {lacking[0][0]}; run first:",
-                *(command for _, command in lacking)]))
+                f"{self.work.shot.path}: export needs the result of {first.name}, which is not "
+                f"done{where}; run first:",
+                *(self._command(stage) for stage in lacking if stage not in parts)]))
 
-    def _command(self, stage: str) -> str:
-        words = ["vfx", "stage", stage, str(self.work.shot.path)]
-        if stage != "geometry":
+    def _command(self, stage: Stage) -> str:
+        words = ["vfx", "stage", stage.name, str(self.work.shot.path)]
+        if stage.is_per_frame:
             words += ["--frames", format_frames(
-                self.frames if stage == "align" else self.frames[-1:])]
+                self.frames[-1:] if stage.is_through else self.frames)]
         return shlex.join([*words, *self._arguments])
 
-    def _read(self, stage: str, frame: int) -> dict[str, npt.NDArray[np.generic]]:
-        return read_npz(self.work.path(STAGE[stage], frame))
+    def _read(self, stage: Stage, frame: int) -> dict[str, npt.NDArray[np.generic]]:
+        return read_npz(self.work.path(stage, frame))
 
 
 def fracture_name(material: str, materials: Container[str]) -> str:

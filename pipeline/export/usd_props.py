@@ -87,7 +87,7 @@ def write_camera(target: UsdStage, reader: PieceReader) -> None:
 
     from vfx.raytrace.camera.camera import camera_view, world_to_camera
 
-    shot, path = reader.work.shot, reader.work.camera()
+    shot, path = reader.work.shot, reader.work.inputs.camera()
     camera = UsdGeom.Camera.Define(target.stage, target.root.AppendChild("camera"))
     width, height = shot.film.resolution
     transform = camera.AddTransformOp()

@@ -29,7 +29,7 @@ from vfx.geometry.handoff.types import Array
 from vfx.pipeline.errors import FrameFailed, MissingInput
 from vfx.pipeline.export.pieces import PieceReader
 from vfx.pipeline.shot.shot_file import Shot
-from vfx.pipeline.stages.table import STAGE
+from vfx.pipeline.stages.table import SIM
 from vfx.pipeline.work.cache import publish, read_npz
 from vfx.sim.control.extent import depth_in
 from vfx.sim.settings import Collider
@@ -119,7 +119,7 @@ def dust_of_frames(reader: PieceReader) -> Iterable[Dust]:
         np.zeros(0), np.zeros((0, 3)), np.zeros((0, 3)), np.zeros(0), np.zeros(0))
     wanted = set(reader.frames)
     for frame in range(shot.first_frame, reader.frames[-1] + 1):
-        motion = read_npz(reader.work.path(STAGE["sim"], frame),
+        motion = read_npz(reader.work.path(SIM, frame),
                           ["broken_edge", "position", "velocity"])
         # A face may be several polygons of one edge.
         first = np.searchsorted(faces.edge, motion["broken_edge"])

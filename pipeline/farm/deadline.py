@@ -33,12 +33,12 @@ def job_info(submission: Submission, job: FarmJob) -> str:
     """Return the job-info file; the submit script adds what a job depends on."""
     lines = [
         "Plugin=CommandLine",
-        f"Name={submission.name} {job.stage}",
+        f"Name={submission.name} {job.name}",
         f"BatchName={submission.name}",
-        f"Comment=vfx stage {job.stage}",
+        f"Comment=vfx stage {job.name}",
         f"Frames={_frames(job)}",
         f"ChunkSize={_chunk_size(submission, job)}",
-        f"OutputDirectory0={submission.work / job.stage}",
+        f"OutputDirectory0={submission.work / job.stage.folder}",
     ]
     if submission.at_once and job.is_chunked:
         lines.append(f"MachineLimit={submission.at_once}")
@@ -68,14 +68,14 @@ def submit_script(submission: Submission) -> str:
     lines = ["#!/bin/bash", "# Submits the jobs of a shot; needs deadlinecommand on PATH.",
              "set -euo pipefail", 'cd -- "$(dirname -- "$0")"', ""]
     for job in submission.jobs:
-        info = f"{job.stage}.job"
+        info = f"{job.name}.job"
         lines += [f"rm -f {info}.ready", f"cp {info} {info}.ready"]
         if job.after is not None:
-            lines.append(f'echo "JobDependencies=${job.after}" >> {info}.ready')
-        lines += [f"{job.stage}=$(deadlinecommand {info}.ready {job.stage}.plugin | "
+            lines.append(f'echo "JobDependencies=${job.after.name}" >> {info}.ready')
+        lines += [f"{job.name}=$(deadlinecommand {info}.ready {job.name}.plugin | "
                   "sed -n 's/^JobID=//p' | tr -d '\\r')",
-                  f': "${{{job.stage}:?{job.stage} was not taken by Deadline}}"',
-                  f'echo "{job.stage}: job ${job.stage}"']
+                  f': "${{{job.name}:?{job.name} was not taken by Deadline}}"',
+                  f'echo "{job.name}: job ${job.name}"']
     return "\n".join(lines) + "\n"
 
 
@@ -83,8 +83,8 @@ def write_files(submission: Submission) -> list[Path]:
     """Write the three files of each job and the script that submits them."""
     folder = submission.folder(NAME)
     for job in submission.jobs:
-        publish_bytes(folder / f"{job.stage}.job", job_info(submission, job).encode())
-        publish_bytes(folder / f"{job.stage}.plugin", plugin_info(submission, job).encode())
+        publish_bytes(folder / f"{job.name}.job", job_info(submission, job).encode())
+        publish_bytes(folder / f"{job.name}.plugin", plugin_info(submission, job).encode())
         script = _script(submission, job)
         publish_bytes(folder / script_name(job, script), script.encode())
     publish_bytes(folder / SCRIPT, submit_script(submission).encode())

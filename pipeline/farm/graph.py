@@ -19,8 +19,8 @@ from pathlib import Path
 from vfx.pipeline.errors import MissingInput, ShotError
 from vfx.pipeline.paths import why_not
 from vfx.pipeline.shot.frames import format_frames
-from vfx.pipeline.stages.render import near_frames, with_near_frames
-from vfx.pipeline.stages.table import STAGE
+from vfx.pipeline.stages.stage import Stage, frames_of
+from vfx.pipeline.stages.table import STAGES
 from vfx.pipeline.work.folder import Work
 from vfx.pipeline.work.manifest import State
 
@@ -38,11 +38,16 @@ class FarmJob:
     ``is_paired``, its task k for task k of that job alone.
     """
 
-    stage: str
+    stage: Stage
     chunks: tuple[tuple[int, ...], ...]
-    after: str | None
+    after: Stage | None
     is_chunked: bool = False
     is_paired: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name of its stage."""
+        return self.stage.name
 
 
 @dataclass(frozen=True)
@@ -76,14 +81,14 @@ class Submission:
 
     def command(self, job: FarmJob, frames: str = FRAMES) -> list[str]:
         """Return the words of a task's command, without --threads."""
-        words = [self.program, "stage", job.stage, str(self.shot), "--work", str(self.work)]
-        if job.stage != "geometry":
+        words = [self.program, "stage", job.name, str(self.shot), "--work", str(self.work)]
+        if job.stage.is_per_frame:
             words += ["--frames", frames]
-        if job.stage != "comp":
+        if job.stage.uses_device:
             words += ["--device", self.device]
-        if job.stage == "sim":
+        if job.stage.is_exclusive:
             words.append("--wait")
-        if self.force and job.stage in ("geometry", "sim", "align", "render"):
+        if self.force:
             words.append("--force")
         return words
 
@@ -98,45 +103,33 @@ class Submission:
 
     def needs_gpu(self, job: FarmJob) -> bool:
         """Whether the tasks of a job run on a GPU."""
-        return self.device.startswith("cuda") and job.stage in ("sim", "render")
+        return self.device.startswith("cuda") and job.stage.is_heavy
 
 
 def build_jobs(work: Work, frames: Sequence[int], chunk: int, *, force: bool) -> tuple[
         FarmJob, ...]:
-    """Return the jobs that have something to do for ``frames``; comp always checks them."""
-    # A picture takes the pieces of the frames beside it, too.
-    wide = with_near_frames(work.shot, list(frames))
-    last = wide[-1]
-    through = [frame for frame in work.shot.frames if frame <= last]
-    wanted = {
-        stage: [frame for frame, state in work.states(STAGE[stage], listed).items()
-                if force or state is not State.DONE]
-        for stage, listed in (("geometry", frames), ("sim", through), ("align", wide),
-                              ("render", frames))}
-    jobs: list[FarmJob] = []
+    """Return the jobs that have something to do for ``frames``; the last always checks them."""
+    wanted = frames_of(STAGES, work.shot, frames)
+    todo = {stage: [frame for frame, state in work.states(stage, listed).items()
+                    if force or state is not State.DONE] for stage, listed in wanted.items()}
     # Where no picture looks at the frames beside it, align takes the frames of render, which hold
     # its own, so that chunks can follow in pairs.
-    aside = any(near_frames(work.shot, frame) for frame in frames)
-
-    def add(stage: str, chunks: Sequence[Sequence[int]], *, is_chunked: bool = False) -> None:
+    shared = [stage for stage in STAGES if stage.is_shared_out]
+    aside = any(set(take.frames(work.shot, [frame])) - {frame} for stage in shared
+                for take in stage.takes if take.stage in shared for frame in frames)
+    common = next((todo[stage] for stage in reversed(shared) if todo[stage]), [])
+    jobs: list[FarmJob] = []
+    for stage in STAGES:
+        if not todo[stage] and stage is not STAGES[-1]:
+            continue
+        chunks = [tuple(wanted[stage][-1:] if stage.is_through else frames)]
+        if stage.is_shared_out:
+            chunks = split(todo[stage] if aside else common, chunk)
         before = jobs[-1] if jobs else None
-        listed = tuple(tuple(part) for part in chunks)
         jobs.append(FarmJob(
-            stage, listed, before.stage if before else None, is_chunked,
-            is_paired=(is_chunked and before is not None and before.chunks == listed
-                       and not aside)))
-
-    chunks = split(wanted["render"] or wanted["align"], chunk)
-    if wanted["geometry"]:
-        add("geometry", [frames])
-    if wanted["sim"]:
-        add("sim", [[last]])
-    if wanted["align"]:
-        add("lineage", [[last]])
-        add("align", split(wanted["align"], chunk) if aside else chunks, is_chunked=True)
-    if wanted["render"]:
-        add("render", chunks, is_chunked=True)
-    add("comp", [frames])
+            stage, tuple(chunks), before.stage if before else None, stage.is_shared_out,
+            is_paired=(stage.is_shared_out and before is not None
+                       and before.chunks == tuple(chunks) and not aside)))
     return tuple(jobs)
 
 
@@ -161,25 +154,25 @@ def task_script(submission: Submission, job: FarmJob, find: str) -> str:
     """Return a script that runs a task, once the lines ``find`` have set ``frames``."""
     words = " ".join("\"$frames\"" if word == FRAMES else shlex.quote(word)
                      for word in submission.command(job))
-    if submission.threads is not None and job.stage != "comp":
+    if submission.threads is not None and job.stage.uses_device:
         words += f" --threads {submission.threads}"
     return f"#!/bin/bash\n{find}\nexec {words}\n"
 
 
 def script_name(job: FarmJob, script: str) -> str:
     """Return a script's file name: tasks read it late, so one that differs has another name."""
-    return f"{job.stage}.{hashlib.blake2b(script.encode(), digest_size=4).hexdigest()}.sh"
+    return f"{job.name}.{hashlib.blake2b(script.encode(), digest_size=4).hexdigest()}.sh"
 
 
 def describe(submission: Submission) -> list[str]:
     """Return every job with its chunks and commands, for --dry-run."""
     lines = []
     for job in submission.jobs:
-        waits = f", after {job.after}" if job.after else ""
+        waits = f", after {job.after.name}" if job.after else ""
         waits += ", chunk by chunk" if job.is_paired else ""
         count = f"{len(job.chunks)} task{'s' if len(job.chunks) > 1 else ''}"
-        lines.append(f"{job.stage}: {count}{waits}")
-        threads = ([] if submission.threads is None or job.stage == "comp"
+        lines.append(f"{job.name}: {count}{waits}")
+        threads = ([] if submission.threads is None or not job.stage.uses_device
                    else ["--threads", str(submission.threads)])
         lines += [f"  {shlex.join([*submission.command(job, format_frames(chunk)), *threads])}"
                   for chunk in job.chunks]

@@ -38,8 +38,8 @@ class _Task:
     @property
     def label(self) -> str:
         if not self.job.is_chunked:
-            return self.job.stage
-        return f"{self.job.stage} {format_frames(self.job.chunks[self.number])}"
+            return self.job.name
+        return f"{self.job.name} {format_frames(self.job.chunks[self.number])}"
 
 
 @dataclass
@@ -63,9 +63,9 @@ class Pool:
             share = threads or max(1, cores // min(at_once, len(job.chunks)))
             for number, chunk in enumerate(job.chunks):
                 words = self.submission.command(job, format_frames(chunk))
-                words += ["--threads", str(share)] if job.stage != "comp" else []
+                words += ["--threads", str(share)] if job.stage.uses_device else []
                 suffix = f".{number}" if job.is_chunked else ""
-                self.tasks.append(_Task(job, number, folder / f"{job.stage}{suffix}.log", words))
+                self.tasks.append(_Task(job, number, folder / f"{job.name}{suffix}.log", words))
         try:
             while any(task.code is None for task in self.tasks):
                 self.stop.check()
@@ -85,7 +85,7 @@ class Pool:
     def _is_ready(self, task: _Task) -> bool:
         if task.code is not None or task.process is not None:
             return False
-        before = [other for other in self.tasks if other.job.stage == task.job.after]
+        before = [other for other in self.tasks if other.job.stage is task.job.after]
         if task.job.is_paired:
             before = [before[task.number]]
         return all(other.code == 0 for other in before)

@@ -56,7 +56,7 @@ def specification(submission: Submission) -> str:
     layers = ElementTree.SubElement(job_element, "layers")
     depends = ElementTree.Element("depends")
     for job in submission.jobs:
-        layer = ElementTree.SubElement(layers, "layer", {"name": job.stage, "type": "Render"})
+        layer = ElementTree.SubElement(layers, "layer", {"name": job.name, "type": "Render"})
         _add(layer, "cmd", f"bash {_quoted(str(_script_path(submission, job)))} #IFRAME#")
         _add(layer, "range", f"1-{len(job.chunks)}" if job.is_chunked else "1")
         _add(layer, "chunk", "1")
@@ -74,9 +74,9 @@ def specification(submission: Submission) -> str:
                 "type": "FRAME_BY_FRAME" if job.is_paired else "LAYER_ON_LAYER",
                 "anyframe": "False"})
             _add(depend, "depjob", job_name)
-            _add(depend, "deplayer", job.stage)
+            _add(depend, "deplayer", job.name)
             _add(depend, "onjob", job_name)
-            _add(depend, "onlayer", job.after)
+            _add(depend, "onlayer", job.after.name)
     root.append(depends)
     ElementTree.indent(root, " ")
     return ('<?xml version="1.0"?>\n<!DOCTYPE spec PUBLIC "SPI Cue  Specification Language" '

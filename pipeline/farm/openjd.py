@@ -20,12 +20,15 @@ from typing import Any
 from vfx.pipeline.errors import FrameFailed, MissingInput
 from vfx.pipeline.farm.graph import FRAMES, FarmJob, Submission
 from vfx.pipeline.progress import StopSignals
+from vfx.pipeline.stages.stage import Stage
+from vfx.pipeline.stages.table import ALIGN, LINEAGE, SIM
 from vfx.pipeline.work.cache import publish_bytes
 
 NAME = "openjd"
 TEMPLATE = "template.json"
 VALUES = "parameter_values.json"
 _GIVEN = ("Program", "Shot", "Work", "Device", "Threads")     # to every task, in this order
+_OF_PIECES = (SIM, LINEAGE, ALIGN)                            # they make frames beside, too
 _STOP_SECONDS = 60
 _POLL_SECONDS = 0.1
 
@@ -83,7 +86,7 @@ def _part(part: range) -> str:
 
 def _piece_frames(submission: Submission) -> list[int]:
     """Return the frames that need pieces: of align where it has to run, else those to make."""
-    return [frame for job in submission.jobs if job.stage == "align"
+    return [frame for job in submission.jobs if job.stage is ALIGN
             for chunk in job.chunks for frame in chunk] or list(submission.frames)
 
 
@@ -148,15 +151,15 @@ def _paths(submission: Submission) -> dict[str, str]:
     return {"Shot": str(submission.shot), "Work": str(submission.work)}
 
 
-def _step_name(stage: str) -> str:
-    return stage.capitalize()
+def _step_name(stage: Stage) -> str:
+    return stage.name.capitalize()
 
 
 def _step(submission: Submission, job: FarmJob) -> dict[str, Any]:
     step: dict[str, Any] = {"name": _step_name(job.stage)}
     if job.after is not None:
         step["dependencies"] = [{"dependsOn": _step_name(job.after)}]
-    every = ("{{Param.PieceFrames}}" if job.stage in ("sim", "lineage", "align")
+    every = ("{{Param.PieceFrames}}" if job.stage in _OF_PIECES
              else "{{Param.Frames}}")
     frames = every
     if job.is_chunked:
@@ -170,7 +173,7 @@ def _step(submission: Submission, job: FarmJob) -> dict[str, Any]:
             "args": ["{{Task.File.Run}}", *(f"{{{{Param.{name}}}}}" for name in _GIVEN), frames],
             "cancelation": {"mode": "NOTIFY_THEN_TERMINATE",
                             "notifyPeriodInSeconds": _STOP_SECONDS}}},
-        "embeddedFiles": [{"name": "Run", "type": "TEXT", "filename": f"{job.stage}.sh",
+        "embeddedFiles": [{"name": "Run", "type": "TEXT", "filename": f"{job.name}.sh",
                            "data": _script(submission, job)}]}
     return step
 
@@ -186,7 +189,7 @@ def _script(submission: Submission, job: FarmJob) -> str:
     words = " ".join(stand_ins.get(word, shlex.quote(word)) for word in submission.command(job))
     lines = ["#!/bin/bash", *(f"{name.lower()}=${number}" for number, name in enumerate(
         (*_GIVEN, "Frames"), 1))]
-    if job.stage == "comp":
+    if not job.stage.uses_device:
         lines.append(f"exec {words}")
     else:
         lines += ["options=()", '[ "$threads" = 0 ] || options=(--threads "$threads")',

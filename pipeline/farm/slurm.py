@@ -30,7 +30,7 @@ def write_files(submission: Submission) -> list[Path]:
     folder = submission.folder(NAME)
     written = []
     for job in submission.jobs:
-        publish_bytes(script := folder / f"{job.stage}.sh", batch_script(submission, job).encode())
+        publish_bytes(script := folder / f"{job.name}.sh", batch_script(submission, job).encode())
         written.append(script)
     return written
 
@@ -72,9 +72,9 @@ def start(submission: Submission, say: Callable[[str], None]) -> None:
     ids: dict[str, str] = {}
     for job in submission.jobs:
         words = ["sbatch", "--parsable", *submit_options(submission, job, ids),
-                 *submission.extra, str(folder / f"{job.stage}.sh")]
+                 *submission.extra, str(folder / f"{job.name}.sh")]
         try:
-            ids[job.stage] = _run(words).strip().partition(";")[0]
+            ids[job.name] = _run(words).strip().partition(";")[0]
         except FrameFailed:
             if ids:
                 subprocess.run(["scancel", *ids.values()], check=False)
@@ -95,7 +95,7 @@ def submit_options(submission: Submission, job: FarmJob, ids: dict[str, str]) ->
         words.append(f"--array=0-{len(job.chunks) - 1}{throttle}")
     if job.after is not None:
         kind = "aftercorr" if job.is_paired else "afterok"
-        words += [f"--dependency={kind}:{ids.get(job.after, f'<{job.after}>')}",
+        words += [f"--dependency={kind}:{ids.get(job.after.name, f'<{job.after.name}>')}",
                   "--kill-on-invalid-dep=yes"]
     return words
 
@@ -104,7 +104,7 @@ def commands(submission: Submission) -> list[str]:
     """Return the sbatch commands, with <stage> where the id of a job will stand."""
     folder = submission.folder(NAME)
     return [shlex.join(["sbatch", *submit_options(submission, job, {}), *submission.extra,
-                        str(folder / f"{job.stage}.sh")]) for job in submission.jobs]
+                        str(folder / f"{job.name}.sh")]) for job in submission.jobs]
 
 
 def batch_script(submission: Submission, job: FarmJob) -> str:
@@ -112,18 +112,18 @@ def batch_script(submission: Submission, job: FarmJob) -> str:
     folder = str(submission.folder(NAME)).replace("%", "%%")
     log = f"{folder}/{'%x.%A_%a.log' if job.is_chunked else '%x.%j.log'}"
     options = [
-        f"--job-name={_quoted(f'{submission.name}.{job.stage}')}", f"--output={_quoted(log)}",
+        f"--job-name={_quoted(f'{submission.name}.{job.name}')}", f"--output={_quoted(log)}",
         "--open-mode=append", "--requeue", "--ntasks=1", f"--signal=B:USR1@{_SECONDS_BEFORE_LIMIT}",
         f"--chdir={_quoted(str(submission.work))}"]
     if submission.threads is not None:
         options.append(f"--cpus-per-task={submission.threads}")
-    elif job.stage in ("sim", "render"):
+    elif job.stage.is_heavy:
         options.append("--exclusive")           # all cores, as the stage itself would take
     if submission.needs_gpu(job):
         options.append("--gres=gpu:1")
     words = " ".join("\"$frames\"" if word == FRAMES else shlex.quote(word)
                      for word in submission.command(job))
-    if job.stage != "comp":
+    if job.stage.uses_device:
         words += ' --threads "${SLURM_CPUS_ON_NODE:-1}"'
     find = find_frames(job, "$((SLURM_ARRAY_TASK_ID + 1))")
     return "\n".join([

@@ -111,7 +111,7 @@ def submit(submission: Submission, farm: str, progress: Progress, stop: StopSign
     for line in _warning_lines(submission):
         progress.say(line)
     progress.say(f"{submission.name}: {frames_text(submission.frames)} on {farm}: " + ", ".join(
-        f"{job.stage} ({len(job.chunks)})" if job.is_chunked else job.stage
+        f"{job.name} ({len(job.chunks)})" if job.is_chunked else job.name
         for job in submission.jobs))
     if farm == local.NAME:
         with storage_errors(submission.work):

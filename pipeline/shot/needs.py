@@ -17,8 +17,8 @@ from vfx.device.memory import main_memory
 from vfx.pipeline.devices import open_device
 from vfx.pipeline.errors import MissingInput, ShotError, StorageError
 from vfx.pipeline.quantities import as_size
+from vfx.pipeline.shot.inputs import no_uv, surface_textures
 from vfx.pipeline.shot.shot_file import Shot
-from vfx.pipeline.stages.render import no_uv, surface_textures
 from vfx.sim.bonds.plan import Plan, make_plan
 from vfx.sim.control.extent import Held, depth_in, find_held, nothing_there
 from vfx.sim.matter.material import SHELL, thrown_speed
@@ -378,18 +378,26 @@ def _rendered_size(shot: Shot) -> tuple[int, int]:
     return width + 2 * film.overscan, height + 2 * film.overscan
 
 
-def disk_needs(shot: Shot, stage_name: str, n_frames: int) -> int:
-    """Return about how many bytes a stage writes for ``n_frames`` frames."""
-    if stage_name == "render":
-        width, height = _rendered_size(shot)
-        return n_frames * width * height * _PIXEL_BYTES
-    particles = shot.n_particles
+def geometry_room(shot: Shot, n_frames: int) -> int:
+    """Return about how many bytes the solid has in its file."""
     has_faces = any(body.shape != "grid" for body in shot.bodies)
-    return {
-        "geometry": particles * (_FACES_BYTES if has_faces else _SOLID_BYTES),
-        "sim": particles * (n_frames * _FRAME_BYTES + _CHECKPOINT_BYTES),
-        "align": particles * n_frames * _FRAME_BYTES,
-    }[stage_name]
+    return shot.n_particles * (_FACES_BYTES if has_faces else _SOLID_BYTES)
+
+
+def sim_room(shot: Shot, n_frames: int) -> int:
+    """Return about how many bytes frames of motion have, and the checkpoints."""
+    return shot.n_particles * (n_frames * _FRAME_BYTES + _CHECKPOINT_BYTES)
+
+
+def align_room(shot: Shot, n_frames: int) -> int:
+    """Return about how many bytes frames of pieces have."""
+    return shot.n_particles * n_frames * _FRAME_BYTES
+
+
+def render_room(shot: Shot, n_frames: int) -> int:
+    """Return about how many bytes pictures have."""
+    width, height = _rendered_size(shot)
+    return n_frames * width * height * _PIXEL_BYTES
 
 
 def check_reachable(folder: Path, option: str = "--work") -> Path:

@@ -2,48 +2,36 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
 from vfx.pipeline.errors import MissingInput, PipelineError
 from vfx.pipeline.quantities import as_clock, as_count, as_pace, as_size
+from vfx.pipeline.shot import checks
 from vfx.pipeline.shot.frames import format_frames, frames_text
 from vfx.pipeline.shot.needs import (
-    check_camera,
-    check_denoising,
     check_division,
-    check_film,
-    check_floor,
     check_folder,
     check_meshes,
     check_physics,
-    check_uv,
-    disk_needs,
     estimate_time,
     host_memory,
 )
 from vfx.pipeline.shot.shot_file import Shot
 from vfx.pipeline.shot.validate import MOST_TOLD
 from vfx.pipeline.show.review import FOLDER as REVIEW_FOLDER
-from vfx.pipeline.stages import align as stage_align
-from vfx.pipeline.stages import sim as stage_sim
-from vfx.pipeline.stages.comp import FOLDER as COMP_FOLDER
-from vfx.pipeline.stages.comp import comp_states, handoff_files
-from vfx.pipeline.stages.run import WARNING, shot_warnings, unfit_aids
-from vfx.pipeline.stages.table import STAGE, STAGES, Stage, following
-from vfx.pipeline.work import checkpoint, diagnostics, manifest
+from vfx.pipeline.stages.run import WARNING, checks_of, room_to_come, shot_warnings
+from vfx.pipeline.stages.stage import Stage
+from vfx.pipeline.stages.table import COMP, STAGES
+from vfx.pipeline.work import manifest
 from vfx.pipeline.work.cache import remove_file
 from vfx.pipeline.work.folder import Work
 from vfx.pipeline.work.manifest import State
 from vfx.sim.bonds.plan import Plan
-
-_OWN_FILES = {
-    manifest.FILE_NAME, manifest.LOCK_NAME, stage_sim.LOCK_FILE, stage_align.LOCK_FILE,
-    stage_align.LINEAGE_FILE, stage_sim.PLOT_FILE, diagnostics.FILE_NAME, *checkpoint.FILES,
-}
 
 _MAP_WIDTH = 100
 _SIGNS = {State.DONE: "#", State.MISSING: ".", State.STALE: "~", State.DAMAGED: "!"}
@@ -54,8 +42,7 @@ def status_table(work: Work, arguments: Sequence[str] = ()) -> list[str]:
 
     ``arguments`` are the options that a command shown to the user must repeat.
     """
-    states = {stage.name: work.states(stage, work.shot.frames) for stage in STAGES}
-    states[COMP_FOLDER] = comp_states(work, work.shot.frames)
+    states = {stage: work.states(stage, work.shot.frames) for stage in STAGES}
     rows = state_rows(states)
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -65,40 +52,35 @@ def status_table(work: Work, arguments: Sequence[str] = ()) -> list[str]:
             *_next_command(work.shot, states, arguments)]
 
 
-def state_rows(states: Mapping[str, Mapping[int, State]]) -> list[list[str]]:
+def state_rows(states: Mapping[Stage, Mapping[int, State]]) -> list[list[str]]:
     """Return a table with a head: the frames of each stage by their states."""
     rows = [["stage", *(state.value for state in State)]]
-    for name, found in states.items():
+    for stage, found in states.items():
         cells = []
         for state in State:
             frames = [frame for frame, each in found.items() if each is state]
-            whole = format_frames(frames) if _is_per_frame(name) else STAGE[name].gives
+            whole = format_frames(frames) if stage.is_per_frame else stage.gives
             cells.append(whole if frames else "-")
-        rows.append([name, *cells])
+        rows.append([stage.name, *cells])
     return rows
 
 
-def _is_per_frame(stage: str) -> bool:
-    return stage == COMP_FOLDER or STAGE[stage].is_per_frame
-
-
-def _next_command(shot: Shot, states: Mapping[str, Mapping[int, State]],
+def _next_command(shot: Shot, states: Mapping[Stage, Mapping[int, State]],
                   arguments: Sequence[str]) -> list[str]:
     """Return what makes the rest of a shot and hands it over; nothing where all is done."""
-    def rest(stage: str) -> list[int]:
-        return [frame for frame, state in states[stage].items() if state is not State.DONE]
+    rest = {stage: frames for stage, found in states.items()
+            if (frames := [frame for frame, state in found.items() if state is not State.DONE])}
+    if not rest:
+        return []
+    if list(rest) == [COMP]:
+        return ["", f"{frames_text(rest[COMP])} not checked for comp as rendered now; check and "
+                "hand over with:",
+                "  " + shlex.join(["vfx", "stage", COMP.name, str(shot.path), *arguments])]
+    return ["", "make the rest and hand it over to comp with:",
+            "  " + shlex.join(["vfx", "run", str(shot.path), *arguments])]
 
-    if rest("render"):
-        return ["", "make the rest and hand it over to comp with:",
-                "  " + shlex.join(["vfx", "run", str(shot.path), *arguments])]
-    if rest(COMP_FOLDER):
-        return ["", f"{frames_text(rest(COMP_FOLDER))} not checked for comp as rendered now; check "
-                "and hand over with:",
-                "  " + shlex.join(["vfx", "stage", "comp", str(shot.path), *arguments])]
-    return []
 
-
-def _frame_map(shot: Shot, states: Mapping[str, Mapping[int, State]]) -> list[str]:
+def _frame_map(shot: Shot, states: Mapping[Stage, Mapping[int, State]]) -> list[str]:
     """Return stages x frames, a sign a frame, or the worst of several where there are many."""
     share = -(-len(shot.frames) // _MAP_WIDTH)
     groups = [shot.frames[i:i + share] for i in range(0, len(shot.frames), share)]
@@ -106,11 +88,11 @@ def _frame_map(shot: Shot, states: Mapping[str, Mapping[int, State]]) -> list[st
     for i in range(0, len(groups), 10):
         ruler = ruler.ljust(i) + (str(groups[i][0]) if i + 4 <= len(groups) or not i else "")
     lines = [f"{'frames':10s}{ruler}"]
-    for name, found in states.items():
-        if _is_per_frame(name):
+    for stage, found in states.items():
+        if stage.is_per_frame:
             signs = (max((found[frame] for frame in group), key=list(_SIGNS).index)
                      for group in groups)
-            lines.append(f"{name:10s}" + "".join(_SIGNS[state] for state in signs))
+            lines.append(f"{stage.name:10s}" + "".join(_SIGNS[state] for state in signs))
     each = f", the worst of {share} frames" if share > 1 else ""
     return [*lines, f"{'':10s}" + "  ".join(f"{sign} {state.value}"
                                           for state, sign in _SIGNS.items()) + each]
@@ -120,12 +102,12 @@ def _faults(work: Work) -> list[str]:
     """Return what else is damaged in a work folder; the next run puts it right."""
     lines = []
     for stage in STAGES:
-        if work.manifest(stage).fault == "damaged":
+        if stage.find_states is None and work.manifest(stage).fault == "damaged":
             lines.append(f"{work.folder_of(stage) / manifest.FILE_NAME}: damaged; files are known "
                          "by the fingerprint they carry, and the next run lists them again")
         lines += [f"{path}: {fault}; the next run says so and makes it again or does without it"
-                  for path, fault in unfit_aids(work, stage).items()]
-    return lines
+                  for path, fault in stage.unfit_aids(work, stage).items()]
+    return list(dict.fromkeys(lines))
 
 
 def check_report(work: Work) -> tuple[list[str], list[PipelineError]]:
@@ -156,19 +138,19 @@ def check_report(work: Work) -> tuple[list[str], list[PipelineError]]:
     if controls := _controls_text(shot):
         lines.append(f"controls    {controls}")
     if not problems:
-        lines += [f"{WARNING}     {line}" for line in shot_warnings(work, STAGE)]
-    needed = sum(disk_needs(shot, stage.name, len(shot.frames)) for stage in STAGES)
-    missing = {stage: sum(state is not State.DONE for state in work.states(
-        stage, shot.frames).values()) for stage in STAGES}
-    to_come = sum(disk_needs(shot, stage.name, n) for stage, n in missing.items() if n)
+        lines += [f"{WARNING}     {line}" for line in shot_warnings(work, STAGES)]
+    needed = sum(stage.room(shot, len(shot.frames)) for stage in STAGES)
     lines.append(f"disk        about {as_size(needed)} in {work.folder}")
-    for check in (lambda: check_floor(shot), lambda: check_film(shot, host_memory()),
-                  work.environment, work.texture, work.images, work.densities,
-                  lambda: check_uv(shot), lambda: check_camera(shot, work.camera()),
-                  lambda: check_denoising(shot), lambda: check_folder(work.folder, to_come),
-                  lambda: None if problems else check_division(shot)):
+    machine = checks.this_machine()
+    done = (checks.meshes, checks.bodies, checks.physics)      # above, for what they found
+    trials: list[Callable[[], object]] = [
+        functools.partial(check, work.inputs, machine) for check in checks_of(STAGES)
+        if check not in done]
+    trials += [lambda: check_folder(work.folder, room_to_come(work)),
+               lambda: None if problems else check_division(shot)]
+    for trial in trials:
         try:
-            check()
+            trial()
         except PipelineError as error:
             problems.append(error)
     return lines, problems
@@ -246,45 +228,43 @@ def _controls_text(shot: Shot) -> str:
     return ", ".join(words)
 
 
-def clean(work: Work, stage_name: str, *, dry_run: bool) -> list[Path]:
+def clean(work: Work, first: Stage, *, dry_run: bool) -> list[Path]:
     """Remove the files of a stage and of all that follow it; return them.
 
     Only files that the pipeline itself writes are touched; a folder goes when it is empty. While
     a run uses the folder, nothing is removed.
     """
     with nullcontext() if dry_run or not work.folder.is_dir() else work.alone():
-        return _clean(work, stage_name, dry_run)
-
-
-def _clean(work: Work, stage_name: str, dry_run: bool) -> list[Path]:
-    removed: list[Path] = []
-    for stage in following(stage_name) if stage_name != COMP_FOLDER else ():
-        if work.folder_of(stage).is_dir():
-            removed += _remove(work, stage, dry_run)
-    comp = work.folder / COMP_FOLDER
-    if comp.is_dir():
-        names = {manifest.FILE_NAME, manifest.LOCK_NAME, *handoff_files(work.shot.name)}
-        removed += _unlink([path for path in comp.iterdir() if path.name in names], dry_run)
-        _remove_if_empty(comp, dry_run)
-    review = work.folder / REVIEW_FOLDER
-    if review.is_dir():
-        names = {manifest.FILE_NAME, manifest.LOCK_NAME, f"{work.shot.name}.png",
-                 f"{work.shot.name}.mp4", f"{work.shot.name}.html"}
-        removed += _unlink([path for path in review.iterdir() if path.name in names], dry_run)
-        _remove_if_empty(review, dry_run)
+        doomed = STAGES[STAGES.index(first):]
+        folders = dict.fromkeys(stage.folder for stage in doomed)
+        removed: list[Path] = []
+        for name in folders:
+            patterns = [pattern for stage in STAGES if stage.folder == name
+                        for pattern in _own_names(work.shot, stage)]
+            removed += _remove(work.folder / name, patterns, dry_run)
+        pages = [re.escape(work.shot.name + suffix) for suffix in (".png", ".mp4", ".html")]
+        removed += _remove(work.folder / REVIEW_FOLDER, pages, dry_run)
     return removed
 
 
-def _remove(work: Work, stage: Stage, dry_run: bool) -> list[Path]:
-    folder = work.folder_of(stage)
-    # Pictures are named after the shot; others of their kind in the folder are somebody's own.
-    pattern = re.escape(stage.file_name.format(shot="SHOT", frame=9999))
-    pattern = pattern.replace("SHOT", re.escape(work.shot.name) + "(_crypto)?")
-    pattern = pattern.replace("9999", r"\d{4,}")
-    doomed = [path for path in sorted(folder.iterdir())
-              if path.name in _OWN_FILES or path.name.startswith(".tmp-")
-              or re.fullmatch(pattern, path.name)]
-    removed = _unlink(doomed, dry_run)
+def _own_names(shot: Shot, stage: Stage) -> list[str]:
+    """Return patterns of the names of a stage's files.
+
+    Pictures are named after the shot; others of their kind in the folder are somebody's own.
+    """
+    result = re.escape(stage.file_name.format(shot="SHOT", frame=9999)).replace("9999", r"\d{4,}")
+    return [result.replace("SHOT", re.escape(shot.name) + "(_crypto)?"),
+            *map(re.escape, stage.aids(shot))]
+
+
+def _remove(folder: Path, patterns: Sequence[str], dry_run: bool) -> list[Path]:
+    """Remove files of such names from a folder, and what goes with them; return them."""
+    if not folder.is_dir():
+        return []
+    own = re.compile("|".join([*patterns, re.escape(manifest.FILE_NAME),
+                               re.escape(manifest.LOCK_NAME), r"\.tmp-.*"]), re.DOTALL)
+    removed = _unlink([path for path in sorted(folder.iterdir()) if own.fullmatch(path.name)],
+                      dry_run)
     _remove_if_empty(folder, dry_run)
     return removed
 

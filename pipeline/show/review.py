@@ -14,7 +14,7 @@ from vfx.pipeline.show.preview import (
     write_contact_sheet,
     write_movie,
 )
-from vfx.pipeline.stages.table import STAGE
+from vfx.pipeline.stages.table import RENDER
 from vfx.pipeline.work.cache import file_hash, is_intact, look_at, remove_leftovers
 from vfx.pipeline.work.folder import Work
 from vfx.pipeline.work.manifest import Entry, State, read_manifest, update_manifest
@@ -28,9 +28,8 @@ def make_review(work: Work) -> list[str]:
 
     Returns lines that say where they are, or why one is not there.
     """
-    render = STAGE["render"]
-    states = work.states(render, work.shot.frames)
-    frames = [(frame, work.path(render, frame)) for frame, state in states.items()
+    states = work.states(RENDER, work.shot.frames)
+    frames = [(frame, work.path(RENDER, frame)) for frame, state in states.items()
               if state is State.DONE]
     if not frames:
         return ["review: no frame is rendered yet"]
@@ -64,7 +63,7 @@ def make_review(work: Work) -> list[str]:
 
 
 def _fingerprint(work: Work, paths: list[Path]) -> str:
-    files = work.manifest(STAGE["render"]).files
+    files = work.manifest(RENDER).files
     hashes = [files[path.name].published.hash if path.name in files else file_hash(path)
               for path in paths]
     text = "\n".join([str(_VERSION), work.shot.film.color_space, repr(work.shot.fps), *hashes])

@@ -27,10 +27,10 @@ from vfx.pipeline.show.pass_colors import pass_pixels
 from vfx.pipeline.show.preview import Pixels
 from vfx.pipeline.show.report import state_rows
 from vfx.pipeline.show.review import FOLDER
-from vfx.pipeline.stages.comp import FOLDER as COMP_FOLDER
-from vfx.pipeline.stages.comp import Footage, comp_states, pass_text, sequence_names
+from vfx.pipeline.stages.comp import Footage, pass_text, sequence_names
 from vfx.pipeline.stages.run import shot_warnings
-from vfx.pipeline.stages.table import STAGE, STAGES
+from vfx.pipeline.stages.stage import Stage
+from vfx.pipeline.stages.table import ALIGN, COMP, RENDER, SIM, STAGES
 from vfx.pipeline.work.cache import publish_bytes, read_npz
 from vfx.pipeline.work.diagnostics import DiagnosticsTable
 from vfx.pipeline.work.folder import Work
@@ -42,7 +42,6 @@ _MOST_FRAMES = 240
 _FRAME_WIDTH = 960
 _PASS_WIDTH = 480
 _MOST_WARNINGS = 40
-_TIMED = ("geometry", "sim", "lineage", "align", "render", COMP_FOLDER)
 
 
 def write_page(work: Work, frames: Sequence[int], report: Callable[[float], None],
@@ -51,7 +50,7 @@ def write_page(work: Work, frames: Sequence[int], report: Callable[[float], None
 
     ``arguments`` are the options that a command shown to the user must repeat.
     """
-    states = work.states(STAGE["render"], frames)
+    states = work.states(RENDER, frames)
     done = [frame for frame, state in states.items() if state is State.DONE]
     if not done:
         raise MissingInput(
@@ -93,11 +92,10 @@ def write_page(work: Work, frames: Sequence[int], report: Callable[[float], None
 
 def fragment_history(work: Work) -> dict[int, dict[str, float]]:
     """Return number and sizes of pieces by frame, of the frames that are aligned."""
-    align = STAGE["align"]
     history = {}
     for frame in work.shot.frames:
         try:
-            arrays = read_npz(work.path(align, frame), ["mass", "count"])
+            arrays = read_npz(work.path(ALIGN, frame), ["mass", "count"])
         except (DamagedFile, MissingInput):
             continue
         mass = np.sort(arrays["mass"])[::-1]
@@ -113,7 +111,7 @@ def fragment_history(work: Work) -> dict[int, dict[str, float]]:
 def _frame_image(work: Work, frame: int) -> str:
     from vfx.raytrace.film.exr import read_exr
 
-    channels, _ = read_exr(work.path(STAGE["render"], frame))
+    channels, _ = read_exr(work.path(RENDER, frame))
     return _as_data(pass_pixels("beauty", channels, work.shot.film.color_space), _FRAME_WIDTH)
 
 
@@ -133,8 +131,8 @@ def _passes(work: Work, frame: int) -> list[dict[str, str]]:
     from vfx.raytrace.film.exr import read_exr
 
     passes = []
-    for name in sequence_names(work):
-        path = work.folder_of(STAGE["render"]) / f"{name}.{frame:04d}.exr"
+    for name in sequence_names(work.shot):
+        path = work.folder_of(RENDER) / f"{name}.{frame:04d}.exr"
         try:
             channels, header = read_exr(path)
         except (FileNotFoundError, ValueError):
@@ -151,7 +149,7 @@ def _passes(work: Work, frame: int) -> list[dict[str, str]]:
 
 def _plots(work: Work, history: dict[int, dict[str, float]]) -> list[dict[str, Any]]:
     shot = work.shot
-    table = DiagnosticsTable(work.folder_of(STAGE["sim"]))
+    table = DiagnosticsTable(work.folder_of(SIM))
     table.read()
     columns = table.columns()
     frame = shot.first_frame + columns["step"] / shot.steps_per_frame
@@ -180,8 +178,7 @@ def _plots(work: Work, history: dict[int, dict[str, float]]) -> list[dict[str, A
 
 
 def _stages(work: Work, frames: Sequence[int]) -> list[list[str]]:
-    return state_rows({stage.name: work.states(stage, frames) for stage in STAGES}
-                      | {COMP_FOLDER: comp_states(work, frames)})
+    return state_rows({stage: work.states(stage, frames) for stage in STAGES})
 
 
 def _timings(work: Work) -> list[list[str]]:
@@ -205,7 +202,7 @@ def _timings(work: Work) -> list[list[str]]:
                                 f"{run['threads']} thread{'' if run['threads'] == 1 else 's'}"))
         except (ValueError, KeyError, TypeError):
             continue
-    for name in _TIMED:
+    for name in (stage.name for stage in STAGES):
         each, killed = ended[name], len(begun[name])
         if not each and not killed:
             continue
@@ -240,17 +237,17 @@ def _facts(work: Work) -> list[list[str]]:
 
 def _warnings(work: Work, frames: Sequence[int], arguments: Sequence[str]) -> list[str]:
     """Return what the shot is warned of, what is not as it should be now, and what logs say."""
-    warnings = shot_warnings(work, STAGE)
-    for stage in STAGES:
-        for state, which in _by_state(work, frames, stage.name).items():
+    warnings = shot_warnings(work, STAGES)
+    for stage in STAGES[:-1]:
+        for state, which in _by_state(work, frames, stage).items():
             if state is not State.DONE:
                 what = frames_text(which) if stage.is_per_frame else f"the {stage.gives}"
                 warnings.append(f"{stage.name}: {what} {state.value}")
-    unchecked = [frame for frame, state in comp_states(work, frames).items()
+    unchecked = [frame for frame, state in work.states(COMP, frames).items()
                  if state is not State.DONE]
     if unchecked:
-        command = shlex.join(["vfx", "stage", "comp", str(work.shot.path), *arguments])
-        warnings.append(f"comp: {frames_text(unchecked)} not checked as rendered now; run "
+        command = shlex.join(["vfx", "stage", COMP.name, str(work.shot.path), *arguments])
+        warnings.append(f"{COMP.name}: {frames_text(unchecked)} not checked as rendered now; run "
                         f"{command}")
     return _shortened(warnings + _log_lines(work, "warning"))
 
@@ -277,8 +274,8 @@ def _shortened(lines: list[str]) -> list[str]:
     return lines[:_MOST_WARNINGS] + ([f"and {more} more, see {LOG_FOLDER}"] if more > 0 else [])
 
 
-def _by_state(work: Work, frames: Sequence[int], stage: str) -> dict[State, list[int]]:
+def _by_state(work: Work, frames: Sequence[int], stage: Stage) -> dict[State, list[int]]:
     found: dict[State, list[int]] = defaultdict(list)
-    for frame, state in work.states(STAGE[stage], frames).items():
+    for frame, state in work.states(stage, frames).items():
         found[state].append(frame)
     return found

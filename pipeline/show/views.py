@@ -21,7 +21,8 @@ from vfx.pipeline.shot.colliders import collider_props
 from vfx.pipeline.show.pass_colors import pass_pixels, ramp
 from vfx.pipeline.show.preview import Pixels, display_pixels
 from vfx.pipeline.stages.render import check_solid_uv, near_frames
-from vfx.pipeline.stages.table import STAGE
+from vfx.pipeline.stages.stage import Stage
+from vfx.pipeline.stages.table import ALIGN, GEOMETRY
 from vfx.pipeline.work.folder import Work
 from vfx.pipeline.work.manifest import State
 
@@ -96,19 +97,19 @@ def make_view(work: Work, device: Device, request: ViewRequest, say: Callable[[s
     from vfx.raytrace.render import render_picture
 
     shot = work.shot
-    is_built = _is_done(work, "geometry", shot.first_frame)
+    is_built = _is_done(work, GEOMETRY, shot.first_frame)
     built = 0.0 if is_built else BUILD_SHARE
     solid = _solid(work) if is_built else _built(
         work, device, say, lambda what, share: progress(what, built * share))
     progress("picture", built)
     now = _at_rest(work, solid) if request.frame is None else _pieces(work, request.frame)
     film = _film(work, request)
-    camera_at = work.camera()
+    camera_at = work.inputs.camera()
     camera = dataclasses.replace(camera_at(now.frame), shutter_angle=0.0)
     near, floor = Neighbors(), shot.floor
     if request.show == "shot" and request.frame is not None:
         following = request.frame + 1 if request.frame < shot.last_frame else None
-        if following in near_frames(shot, request.frame) and _is_done(work, "align", following):
+        if following in near_frames(shot, request.frame) and _is_done(work, ALIGN, following):
             near = Neighbors(None, _pieces(work, following),
                              shot.steps_per_frame * shot.solver.timestep)
     faces = all_faces(solid)
@@ -123,9 +124,10 @@ def make_view(work: Work, device: Device, request: ViewRequest, say: Callable[[s
         floor = dataclasses.replace(floor, enabled=False)
     picture = render_picture(
         device, shown, now, camera if request.show != "shot" else camera_at, shot.light, looks,
-        floor, shot.floor_look, film, work.environment(),
+        floor, shot.floor_look, film, work.inputs.environment(),
         lambda share: progress("picture", built + (1.0 - built) * share), faces=faces,
-        area_lights=shot.area_lights, texture=work.texture(), images=work.images(), near=near,
+        area_lights=shot.area_lights, texture=work.inputs.texture(), images=work.inputs.images(),
+        near=near,
         props=collider_props(shot) if request.show == "shot" else ())
     pixels = pass_pixels(request.layer, {**picture.channels, **picture.matte_channels},
                          film.color_space)
@@ -140,7 +142,7 @@ def _solid(work: Work) -> Solid:
     from vfx.geometry.handoff.types import Solid
     from vfx.pipeline.work.cache import read_npz
 
-    return Solid.from_arrays(read_npz(work.path(STAGE["geometry"], work.shot.first_frame)))
+    return Solid.from_arrays(read_npz(work.path(GEOMETRY, work.shot.first_frame)))
 
 
 def _built(work: Work, device: Device, say: Callable[[str], None],
@@ -155,8 +157,8 @@ def _built(work: Work, device: Device, say: Callable[[str], None],
         raise ShotError(f"{work.shot.path}: {error}") from None
 
 
-def _is_done(work: Work, stage: str, frame: int) -> bool:
-    return work.state(STAGE[stage], frame) is State.DONE
+def _is_done(work: Work, stage: Stage, frame: int) -> bool:
+    return work.state(stage, frame) is State.DONE
 
 
 def _pieces(work: Work, frame: int) -> FragmentsFrame:
@@ -168,12 +170,12 @@ def _pieces(work: Work, frame: int) -> FragmentsFrame:
     if frame not in shot.frames:
         raise ShotError(f"{shot.path}: --frame: found {frame}, but the shot has frames "
                         f"{shot.first_frame} to {shot.last_frame}")
-    if not _is_done(work, "align", frame):
+    if not _is_done(work, ALIGN, frame):
         raise MissingInput(f"preview of frame {frame} needs its pieces, which are not done; leave "
                            "--frame out for the solid at rest, or run first:\n"
                            f"  vfx stage sim {shot.path} --frames {frame}\n"
                            f"  vfx stage align {shot.path} --frames {frame}")
-    return FragmentsFrame.from_arrays(read_npz(work.path(STAGE["align"], frame)))
+    return FragmentsFrame.from_arrays(read_npz(work.path(ALIGN, frame)))
 
 
 def _at_rest(work: Work, solid: Solid) -> FragmentsFrame:
@@ -303,7 +305,7 @@ def _values(work: Work, solid: Solid, now: FragmentsFrame, name: str) -> tuple[A
     shot = work.shot
     materials = [shot.materials[str(material)] for material in solid.material_name]
     limit = strain_limits(solid, materials, shot.solver, shot.regions, shot.weakening,
-                          work.densities())
+                          work.inputs.densities())
     return limit, "strain limit"
 
 

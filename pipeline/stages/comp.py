@@ -11,10 +11,11 @@ import hashlib
 import json
 import os
 import re
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,20 +24,17 @@ from vfx.pipeline.errors import FrameFailed, MissingInput
 from vfx.pipeline.shot.frames import format_frames
 from vfx.pipeline.stages.comp_scripts import blender_script, nuke_script
 from vfx.pipeline.stages.render import matte_name
-from vfx.pipeline.stages.table import STAGE
-from vfx.pipeline.work.cache import (
-    bytes_hash,
-    is_intact,
-    publish_bytes,
-    remove_file,
-    remove_leftovers,
-)
-from vfx.pipeline.work.folder import Work
+from vfx.pipeline.stages.stage import Stage, upstream
+from vfx.pipeline.work.cache import bytes_hash, is_intact, publish_bytes, remove_file
 from vfx.pipeline.work.manifest import FILE_NAME as MANIFEST_FILE
-from vfx.pipeline.work.manifest import Entry, State, read_manifest, update_manifest
+from vfx.pipeline.work.manifest import State
 from vfx.pipeline.work.seal import read_regular
 
-FOLDER = "comp"
+if TYPE_CHECKING:
+    from vfx.pipeline.shot.shot_file import Shot
+    from vfx.pipeline.stages.job import Job
+    from vfx.pipeline.work.folder import Work
+
 HANDOFF_FILE = "handoff.json"
 CHECKSUM_FILE = "checksums.sha256"
 VERSION = 2
@@ -127,13 +125,12 @@ class Footage:
         return found
 
 
-def verify(work: Work, frames: Sequence[int], report: Callable[[int, float], None]) -> tuple[
-        list[Footage], dict[int, str]]:
+def verify(work: Work, render: Stage, frames: Sequence[int],
+           report: Callable[[int, float], None]) -> tuple[list[Footage], dict[int, str]]:
     """Read every pixel of every file of ``frames``; return the sequences and what is wrong."""
-    render = STAGE["render"]
     states = work.states(render, frames)
     faults: dict[int, str] = {}
-    sequences = [Footage(name) for name in sequence_names(work)]
+    sequences = [Footage(name) for name in sequence_names(work.shot)]
     for position, frame in enumerate(frames):
         report(frame, position / len(frames))
         paths = [work.folder_of(render) / f"{sequence.name}.{frame:04d}.exr"
@@ -154,14 +151,14 @@ def verify(work: Work, frames: Sequence[int], report: Callable[[int, float], Non
     return sequences, dict(sorted(faults.items()))
 
 
-def sequence_names(work: Work) -> list[str]:
+def sequence_names(shot: Shot) -> list[str]:
     """Return the names of the sequences that the shot's settings make, its own first.
 
     Other files in the folder (of somebody's own, or mattes from when the shot had some) are no
     part of the shot.
     """
-    matte = matte_name(work.shot, work.shot.first_frame)
-    return [work.shot.name, *([] if matte is None else [matte.partition(".")[0]])]
+    matte = matte_name(shot, shot.first_frame)
+    return [shot.name, *([] if matte is None else [matte.partition(".")[0]])]
 
 
 def pass_text(layer: str) -> str:
@@ -169,64 +166,75 @@ def pass_text(layer: str) -> str:
     return _PASSES.get(layer, "")
 
 
-def frames_with_earlier(work: Work, frames: Sequence[int]) -> list[int]:
-    """Return frames and those of the hand-off there is that are still as the shot wants them.
-
-    So a frame that is made again joins its sequence instead of taking its place. Of which frames
-    a damaged hand-off spoke nobody knows: all that are good then go into the next.
-    """
-    handed = [frame for frame, state in comp_states(work, work.shot.frames).items()
-              if state is not State.MISSING]
-    good = [frame for frame, state in work.states(STAGE["render"], handed).items()
-            if state is State.DONE]
-    return sorted({*frames, *good})
-
-
 def handoff_files(shot_name: str) -> tuple[str, ...]:
     """Return the names of the files of a hand-off; the last one is its manifest."""
     return (CHECKSUM_FILE, f"{shot_name}.nk", f"{shot_name}_blender.py", HANDOFF_FILE)
 
 
-def make_handoff(work: Work, frames: Sequence[int], again: Callable[[Sequence[int]], str],
-                 report: Callable[[int, float], None]) -> list[Path]:
-    """Verify frames and write what goes with them; raise FrameFailed if any is no good.
-
-    ``again`` returns the command that makes frames.
-    """
-    render = STAGE["render"]
+def make_handoff(job: Job) -> str:
+    """Verify frames and write what goes with them; raise FrameFailed if any is no good."""
+    work, render = job.work, job.stage.giver("picture")
+    frames = job.frames = _with_earlier(job)
+    folder = work.folder_of(job.stage)
     if all(state is State.MISSING for state in work.states(render, frames).values()):
-        raise MissingInput(f"comp needs the frames of render, and there are none of "
-                           f"{format_frames(frames)} in {work.folder_of(render)}; run first:\n"
-                           f"  {again(frames)}")
-    folder = work.folder / FOLDER
-    remove_leftovers(folder)
-    sequences, faults = verify(work, frames, report)
+        raise MissingInput(f"{job.stage.name} needs the frames of {render.name}, and there are "
+                           f"none of {format_frames(frames)} in {work.folder_of(render)}; run "
+                           f"first:\n  {_render_command(job, frames)}")
+
+    def report(frame: int, fraction: float) -> None:
+        job.stop.check()
+        job.made.update(frames[:round(fraction * len(frames))])
+        job.progress.update(frame, fraction)
+
+    sequences, faults = verify(work, render, frames, report)
+    names = handoff_files(work.shot.name)
     if faults:
         # Who finds no hand-off cannot take a bad one.
-        for file_name in (*handoff_files(work.shot.name), MANIFEST_FILE):
+        for file_name in (*names, MANIFEST_FILE):
             remove_file(folder / file_name)
-        raise FrameFailed("\n".join([*(f"comp {frame}: {fault}" for frame, fault in
+        raise FrameFailed("\n".join([*(f"{job.stage.name} {frame}: {fault}" for frame, fault in
                                        faults.items()), "make them again with:",
-                                     f"  {again(list(faults))}"]))
-    document = handoff_document(work, frames, sequences)
+                                     f"  {_render_command(job, list(faults))}"]))
+    document = handoff_document(work.shot, frames, sequences)
     sums = "".join(f"{sequence.checksum[frame]}  ../render/{sequence.name}.{frame:04d}.exr\n"
                    for sequence in sequences for frame in frames)
     texts = (sums, nuke_script(document), blender_script(document),
              json.dumps(document, indent=1) + "\n")
-    names = handoff_files(work.shot.name)
-    entries = {}
     for file_name, text in zip(names, texts, strict=True):
         published = publish_bytes(folder / file_name, text.encode())
-        entries[file_name] = Entry(str(VERSION), published, "host")
-    update_manifest(folder, FOLDER, VERSION, lambda files: files.update(entries))
+        work.record(job.stage, folder / file_name, str(VERSION), published, job.place)
     report(frames[-1], 1.0)
-    return [folder / file_name for file_name in names]
+    return f"read whole and good; wrote {', '.join(names)} in {folder}"
 
 
-def handoff_document(work: Work, frames: Sequence[int], sequences: Sequence[Footage]) -> dict[
+def _with_earlier(job: Job) -> list[int]:
+    """Return the frames of a job and those of the hand-off there is that are still good.
+
+    So a frame that is made again joins its sequence instead of taking its place. Of which frames
+    a damaged hand-off spoke nobody knows: all that are good then go into the next.
+    """
+    handed = [frame for frame, state in job.work.states(job.stage, job.shot.frames).items()
+              if state is not State.MISSING]
+    good = [frame for frame, state in job.work.states(job.stage.giver("picture"), handed).items()
+            if state is State.DONE]
+    return sorted({*job.frames, *good})
+
+
+def _render_command(job: Job, frames: Sequence[int]) -> str:
+    """Return the command that makes frames, whatever is wrong with them."""
+    work, render = job.work, job.stage.giver("picture")
+    words = [str(job.shot.path), "--frames", format_frames(frames), *job.arguments]
+    for stage, listed in upstream(render, job.shot, frames).items():
+        if any(state is not State.DONE for state in work.states(stage, listed).values()):
+            return shlex.join(["vfx", "run", *words])
+    # One that is just what its settings made is made again only if told to.
+    force = ["--force"] if State.DONE in work.states(render, frames).values() else []
+    return shlex.join(["vfx", "stage", render.name, *words, *force])
+
+
+def handoff_document(shot: Shot, frames: Sequence[int], sequences: Sequence[Footage]) -> dict[
         str, Any]:
     """Return the manifest of a hand-off, as JSON holds it."""
-    shot = work.shot
     main = sequences[0]
     window = main.header.get("displayWindow")
     width, height = (tuple(int(b - a) + 1 for a, b in zip(*window, strict=True))
@@ -264,13 +272,13 @@ def _camera_entry(frame: int, to_camera: list[float], to_ndc: list[float],
             "world_to_camera": to_camera, "world_to_ndc": to_ndc}
 
 
-def comp_states(work: Work, frames: Sequence[int]) -> dict[int, State]:
+def handed_over(work: Work, stage: Stage, frames: Sequence[int]) -> dict[int, State]:
     """Return whether the hand-off there is speaks of each frame as it is now, and is whole."""
-    folder = work.folder / FOLDER
+    folder, render = work.folder_of(stage), stage.giver("picture")
     names = handoff_files(work.shot.name)
     if not any(os.path.lexists(folder / name) for name in names):
         return dict.fromkeys(frames, State.MISSING)
-    written = read_manifest(folder, FOLDER, VERSION).files
+    written = work.manifest(stage).files
     if not all(name in written and written[name].fingerprint == str(VERSION) for name in names):
         return dict.fromkeys(frames, State.STALE)      # nobody vouches for it
     if not all(is_intact(folder / name, written[name].published) for name in names):
@@ -278,8 +286,7 @@ def comp_states(work: Work, frames: Sequence[int]) -> dict[int, State]:
     document = json.loads((folder / HANDOFF_FILE).read_bytes())
     listed = {(entry["name"], file["frame"]): file["hash"]
               for entry in document["sequences"] for file in entry["files"]}
-    render = STAGE["render"]
-    sequences = sequence_names(work)
+    sequences = sequence_names(work.shot)
     found = {}
     for frame, state in work.states(render, frames).items():
         if (work.shot.name, frame) not in listed:
@@ -291,11 +298,6 @@ def comp_states(work: Work, frames: Sequence[int]) -> dict[int, State]:
         else:
             found[frame] = State.STALE
     return found
-
-
-def is_handed_over(work: Work, frames: Sequence[int]) -> bool:
-    """Whether the hand-off there is speaks of all ``frames`` as they are now."""
-    return all(state is State.DONE for state in comp_states(work, frames).values())
 
 
 def _read(path: Path) -> _Picture:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from vfx.pipeline.errors import DamagedFile, FrameFailed, MissingInput
 from vfx.pipeline.progress import Progress, StopSignals
 from vfx.pipeline.shot.frames import format_frames
-from vfx.pipeline.stages.render import with_near_frames
-from vfx.pipeline.stages.table import STAGE, STAGES, Stage
+from vfx.pipeline.stages.stage import Stage, upstream
 from vfx.pipeline.work.cache import Arrays, Published, read_npz, write_result
 from vfx.pipeline.work.folder import Work
 from vfx.pipeline.work.manifest import State
@@ -28,7 +27,7 @@ class Job:
 
     stage: Stage
     work: Work
-    device: Device
+    opened: Device | None            # None where no kernels run
     frames: list[int]
     force: bool
     progress: Progress
@@ -42,6 +41,17 @@ class Job:
         """The shot that is made."""
         return self.work.shot
 
+    @property
+    def device(self) -> Device:
+        """The device on which the stage's kernels run."""
+        assert self.opened is not None, "a stage that runs kernels was given a device"
+        return self.opened
+
+    @property
+    def place(self) -> str:
+        """What the stage runs on, in a word or two."""
+        return "host" if self.opened is None else self.opened.description
+
     def todo(self) -> list[int]:
         """Return the frames of this job that must be made; say what is damaged."""
         states = self.work.states(self.stage, self.frames)
@@ -52,9 +62,9 @@ class Job:
         return [frame for frame, state in states.items()
                 if self.force or state is not State.DONE]
 
-    def read(self, stage_name: str, frame: int, names: Iterable[str] | None = None) -> Arrays:
-        """Read an upstream result; raise with the command that remakes it if it is no good."""
-        stage = STAGE[stage_name]
+    def read(self, result: str, frame: int, names: Iterable[str] | None = None) -> Arrays:
+        """Read a result that the stage takes; raise with the command that remakes a bad one."""
+        stage = self.stage.giver(result)
         path = self.work.path(stage, frame)
         try:
             return read_npz(path, names)
@@ -75,7 +85,7 @@ class Job:
         fingerprint = self.work.fingerprint(self.stage, frame)
         assert fingerprint is not None, "the inputs were checked before the stage began"
         self.work.record(self.stage, path or self.work.path(self.stage, frame), fingerprint,
-                         published, self.device.description)
+                         published, self.place)
         if path is None:
             self.made.add(frame)
 
@@ -89,15 +99,9 @@ class Job:
 
     def missing_inputs(self) -> str | None:
         """Return the sentence that says which upstream stage has to run first, or None."""
-        for stage in STAGES[: STAGES.index(self.stage)]:
-            if not stage.is_per_frame:
-                frames = [self.shot.first_frame]
-            elif stage.name == "sim":
-                last = (with_near_frames(self.shot, self.frames) if self.stage.name == "render"
-                        else self.frames)[-1]
-                frames = [frame for frame in self.shot.frames if frame <= last]
-            else:
-                frames = with_near_frames(self.shot, self.frames)
+        if self.stage.judges_inputs:
+            return None
+        for stage, frames in upstream(self.stage, self.shot, self.frames).items():
             bad: dict[State, list[int]] = {}
             for frame, state in self.work.states(stage, frames).items():
                 if state is not State.DONE:

@@ -13,8 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vfx.pipeline.errors import DamagedFile, PipelineError, ShotError, shortage
+from vfx.pipeline.errors import DamagedFile, PipelineError, shortage
 from vfx.pipeline.shot.colliders import collider_props
+from vfx.pipeline.shot.inputs import no_uv, surface_textures
 from vfx.pipeline.work.cache import publish
 from vfx.pipeline.work.seal import BLANK_SEAL, has_good_seal, place_of, set_seal
 
@@ -38,7 +39,7 @@ def render_frames(job: Job) -> None:
     frames = job.todo()
     if not frames:
         return
-    solid = Solid.from_arrays(job.read("geometry", job.shot.first_frame))
+    solid = Solid.from_arrays(job.read("solid", job.shot.first_frame))
     faces = all_faces(solid)
     check_solid_uv(job.shot, solid, faces)
     failures: dict[int, str] = {}
@@ -92,20 +93,6 @@ def near_frames(shot: Shot, frame: int) -> list[int]:
     return near
 
 
-def with_near_frames(shot: Shot, frames: list[int]) -> list[int]:
-    """Return frames and those beside them that rendering them takes, ascending."""
-    return sorted({*frames, *(near for frame in frames for near in near_frames(shot, frame))})
-
-
-def surface_textures(shot: Shot) -> dict[str, str]:
-    """Return the images that the bodies' materials lay on their surfaces, by material."""
-    from vfx.raytrace.surface.materials import material_look
-
-    used = dict.fromkeys(body.material for body in shot.bodies)
-    textures = {name: material_look(shot.looks[name]).surface.texture for name in used}
-    return {name: texture for name, texture in textures.items() if texture}
-
-
 def check_solid_uv(shot: Shot, solid: Solid, faces: Faces) -> None:
     """Refuse a texture on a body whose faces know no place in it."""
     import numpy as np
@@ -119,18 +106,6 @@ def check_solid_uv(shot: Shot, solid: Solid, faces: Faces) -> None:
     for i, body in enumerate(shot.bodies):
         if body.material in textures and not dressed[i]:
             raise no_uv(shot, i)
-
-
-def no_uv(shot: Shot, i: int) -> ShotError:
-    """Return what is to be said of a textured body without uv."""
-    body = shot.bodies[i]
-    reason = f"its mesh {body.mesh} has none; unwrap it in the program that made it"
-    if body.shape == "grid":
-        reason = "it is made of cubes; take the shape voronoi or tet-shell"
-    return ShotError(
-        f"{shot.path}: materials.{body.material}.surface.texture: found "
-        f"{surface_textures(shot)[body.material]!r}, but body '{body.name}' has no uv to lay it "
-        f"by: {reason}, or remove the texture")
 
 
 def matte_name(shot: Shot, frame: int) -> str | None:
@@ -148,12 +123,12 @@ def _render(
         job.stop.check()
         job.progress.update(frame, start + share * fraction)
 
-    shot = job.shot
-    path = job.work.camera()
+    shot, inputs = job.shot, job.work.inputs
+    path = inputs.camera()
     picture = render_picture(
         job.device, solid, _fragments(job, frame), path, shot.light, shot.looks, shot.floor,
-        shot.floor_look, shot.film, job.work.environment(), progress=report, faces=faces,
-        area_lights=shot.area_lights, texture=job.work.texture(), images=job.work.images(),
+        shot.floor_look, shot.film, inputs.environment(), progress=report, faces=faces,
+        area_lights=shot.area_lights, texture=inputs.texture(), images=inputs.images(),
         near=_near(job, frame), props=collider_props(shot))
     header: dict[str, Any] = frame_header(path(frame), shot.film, shot.fps, frame)
     header[CONFIG_HASH] = job.work.fingerprint(job.stage, frame)
@@ -196,4 +171,4 @@ def _near(job: Job, frame: int) -> Any:
 def _fragments(job: Job, frame: int) -> FragmentsFrame:
     from vfx.geometry.handoff.types import FragmentsFrame
 
-    return FragmentsFrame.from_arrays(job.read("align", frame))
+    return FragmentsFrame.from_arrays(job.read("fragments", frame))

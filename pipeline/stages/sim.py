@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import os
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,14 +20,16 @@ from vfx.pipeline.quantities import as_count, as_time
 from vfx.pipeline.shot.frames import frames_text
 from vfx.pipeline.show.plots import write_diagnostics_plot
 from vfx.pipeline.work.cache import is_intact, locked, remove_file
+from vfx.pipeline.work.checkpoint import FILES as CHECKPOINT_FILES
 from vfx.pipeline.work.checkpoint import Checkpoint, CheckpointPair, damaged_checkpoints
 from vfx.pipeline.work.diagnostics import FILE_NAME as TABLE_FILE
 from vfx.pipeline.work.diagnostics import DiagnosticsTable
 from vfx.pipeline.work.manifest import State
 
 if TYPE_CHECKING:
+    from vfx.pipeline.shot.shot_file import Shot
     from vfx.pipeline.stages.job import Job
-    from vfx.pipeline.stages.table import Stage
+    from vfx.pipeline.stages.stage import Stage
     from vfx.pipeline.work.folder import Work
 
 LOCK_FILE = ".sim.lock"
@@ -44,7 +47,6 @@ def simulate(job: Job) -> None:
     with locked(folder / LOCK_FILE, busy, job.stop.check if job.wait else None):
         job.work.refresh()
         _tell_of_stale(job)
-        job.frames = [frame for frame in job.shot.frames if frame <= job.frames[-1]]
         missing = job.todo()
         if missing:
             _Run(job, missing, job.frames[-1]).go()
@@ -65,6 +67,18 @@ def _last_done(job: Job) -> int:
     """Return the last frame through which all are done."""
     states = job.work.states(job.stage, job.shot.frames)
     return list(itertools.takewhile(lambda frame: states[frame] is State.DONE, states))[-1]
+
+
+def aids(shot: Shot) -> Iterable[str]:
+    """Return the files of this stage that are no results."""
+    return LOCK_FILE, PLOT_FILE, TABLE_FILE, *CHECKPOINT_FILES
+
+
+def unfit_aids(work: Work, stage: Stage) -> dict[Path, str]:
+    """Return checkpoints that are damaged, and a history that is no good once all is done."""
+    done = all(state is State.DONE for state in work.states(stage, work.shot.frames).values())
+    return (dict.fromkeys(damaged_checkpoints(work.folder_of(stage)), "damaged")
+            | (unfit_history(work, stage) if done else {}))
 
 
 def unfit_history(work: Work, stage: Stage) -> dict[Path, str]:
@@ -157,12 +171,12 @@ class _Run:
         from vfx.sim.control.extent import nothing_there
 
         shot = self._job.shot
-        self._solid = Solid.from_arrays(self._job.read("geometry", shot.first_frame))
+        self._solid = Solid.from_arrays(self._job.read("solid", shot.first_frame))
         try:
             self._simulation = Simulation(
                 self._job.device, self._solid, shot.materials, shot.solver, shot.floor,
                 shot.projectiles, shot.weakening, shot.bodies, colliders=shot.colliders,
-                regions=shot.regions, cracks=shot.cracks, images=self._job.work.densities())
+                regions=shot.regions, cracks=shot.cracks, images=self._job.work.inputs.densities())
             self._simulation.refuse_step()
             for number in self._simulation.idle_regions:
                 self._job.progress.say(f"warning: sim: regions[{number}]: "

@@ -1,83 +1,33 @@
-"""The product on one screen: the stages from a shot file to its frames.
+"""The product on one screen: the stages from a shot file to frames that were checked.
 
-A stage takes sections of the shot (``shot.…``) and the results of stages before it, and gives
-files. What it takes decides its fingerprint (:mod:`vfx.pipeline.work.folder`); ``version`` is
-raised by hand when a change of the program changes a stage's results.
+A stage takes sections of the shot (``shot.…``), files that the shot names and the results of
+stages before it, and gives files. What it takes decides its fingerprint
+(:mod:`vfx.pipeline.work.folder`); ``version`` is raised by hand when a change of the program
+changes a stage's results. What a section is stands first, the stages at the end.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vfx.pipeline.shot import checks, needs
 from vfx.pipeline.shot.colliders import is_seen
-from vfx.pipeline.stages.align import align_fragments
-from vfx.pipeline.stages.geometry import build_geometry
-from vfx.pipeline.stages.render import matte_name, read_config_hash, render_frames
-from vfx.pipeline.stages.sim import simulate
-from vfx.pipeline.work.cache import read_fingerprint
+from vfx.pipeline.shot.inputs import Inputs
+from vfx.pipeline.stages import align, comp, geometry, lineage, render, sim
+from vfx.pipeline.stages.stage import (
+    Stage,
+    files,
+    guide_from,
+    result_beside,
+    result_of,
+    result_so_far,
+    settings,
+)
 
 if TYPE_CHECKING:
     from vfx.pipeline.shot.shot_file import Shot
-    from vfx.pipeline.stages.job import Job
     from vfx.sim.settings import Collider
-
-
-@dataclass(frozen=True)
-class Stage:
-    """A step of the pipeline: a function, what it takes, and the files it gives.
-
-    ``file_name`` has ``{frame}`` if there is one file a frame. ``recognise`` returns the
-    fingerprint a file carries in itself, having read it whole. ``beside`` names a second file of
-    a frame, without which it is not done.
-    """
-
-    name: str
-    version: int
-    run: Callable[[Job], None]
-    takes: tuple[str, ...]
-    gives: str
-    file_name: str
-    recognise: Callable[[Path], str] = read_fingerprint
-    beside: Callable[[Shot, int], str | None] | None = None
-
-    @property
-    def is_per_frame(self) -> bool:
-        """Whether the stage makes a file for each frame."""
-        return "{frame" in self.file_name
-
-
-STAGES = (
-    Stage("geometry", 7, build_geometry,
-          takes=("shot.shape", "meshes"),
-          gives="solid", file_name="solid.npz"),
-    Stage("sim", 7, simulate,
-          takes=("solid", "shot.physics", "density pictures"),
-          gives="motion", file_name="frame.{frame:04d}.npz"),
-    Stage("align", 1, align_fragments,
-          takes=("solid", "motion so far", "shot.density", "shot.align"),
-          gives="fragments", file_name="frame.{frame:04d}.npz"),
-    Stage("render", 5, render_frames,
-          takes=("solid", "fragments", "fragments beside", "shot.picture", "camera file",
-                 "environment", "floor texture", "surface textures"),
-          gives="picture", file_name="{shot}.{frame:04d}.exr", recognise=read_config_hash,
-          beside=matte_name),
-)
-
-STAGE = {stage.name: stage for stage in STAGES}
-
-
-def following(name: str) -> tuple[Stage, ...]:
-    """Return a stage and all that come after it."""
-    return STAGES[[stage.name for stage in STAGES].index(name):]
-
-
-def shot_section(name: str, shot: Shot) -> Any:
-    """Return, as JSON can hold it, the part of a shot that a ``shot.…`` take stands for."""
-    return _SECTIONS[name](shot)
 
 
 def _shape(shot: Shot) -> Any:
@@ -144,10 +94,59 @@ def _shape_and_way(collider: Collider) -> Any:
             if key not in left_out}
 
 
-_SECTIONS: dict[str, Callable[[Shot], Any]] = {
-    "shot.shape": _shape,
-    "shot.physics": _physics,
-    "shot.density": _density,
-    "shot.align": _align,
-    "shot.picture": _picture,
-}
+GEOMETRY = Stage(
+    "geometry", 7, geometry.build_geometry,
+    takes=(settings("shot.shape", _shape), files("meshes", Inputs.mesh_hashes)),
+    gives="solid", file_name="solid.npz",
+    checks=(checks.meshes, checks.uv, checks.bodies, checks.floor),
+    warnings=(checks.start_warnings,), room=needs.geometry_room)
+
+SIM = Stage(
+    "sim", 7, sim.simulate,
+    takes=(result_of(GEOMETRY), settings("shot.physics", _physics),
+           files("density pictures", Inputs.density_hashes)),
+    gives="motion", file_name="frame.{frame:04d}.npz",
+    is_through=True, is_heavy=True, is_exclusive=True,
+    aids=sim.aids, unfit_aids=sim.unfit_aids,
+    checks=(checks.meshes, checks.uv, checks.physics, checks.density_pictures, checks.floor),
+    warnings=(checks.start_warnings,), room=needs.sim_room)
+
+LINEAGE = Stage(
+    "lineage", 1, lineage.follow_lineage,
+    takes=(result_of(GEOMETRY), result_so_far(SIM)),
+    gives="lineage", file_name="lineage.npz", folder_name="align",
+    is_through=True, aids=lineage.aids,
+    checks=(checks.meshes, checks.uv))
+
+ALIGN = Stage(
+    "align", 1, align.align_fragments,
+    takes=(result_of(GEOMETRY), result_so_far(SIM), guide_from(LINEAGE),
+           settings("shot.density", _density), settings("shot.align", _align)),
+    gives="fragments", file_name="frame.{frame:04d}.npz",
+    begins_with=(LINEAGE,),
+    checks=(checks.meshes, checks.uv), room=needs.align_room)
+
+RENDER = Stage(
+    "render", 5, render.render_frames,
+    takes=(result_of(GEOMETRY), result_of(ALIGN), result_beside(ALIGN, render.near_frames),
+           settings("shot.picture", _picture),
+           files("camera file", Inputs.camera_hash),
+           files("environment", Inputs.environment_hash),
+           files("floor texture", Inputs.texture_hash),
+           files("surface textures", Inputs.image_hashes)),
+    gives="picture", file_name="{shot}.{frame:04d}.exr", recognise=render.read_config_hash,
+    beside=render.matte_name, is_heavy=True,
+    checks=(checks.film, checks.environment, checks.floor_texture, checks.surface_textures,
+            checks.camera, checks.denoiser),
+    warnings=(checks.camera_warnings,), room=needs.render_room)
+
+COMP = Stage(
+    "comp", comp.VERSION, comp.make_handoff,
+    takes=(result_of(RENDER),),
+    gives="hand-off", file_name=comp.HANDOFF_FILE, find_states=comp.handed_over,
+    aids=lambda shot: comp.handoff_files(shot.name),
+    judges_inputs=True, uses_device=False)
+
+STAGES = (GEOMETRY, SIM, LINEAGE, ALIGN, RENDER, COMP)
+
+STAGE = {stage.name: stage for stage in STAGES}

@@ -1,32 +1,26 @@
 """A shot's work folder: where each result lies, what it was made from, and whether it holds.
 
 The fingerprint of a result is a hash of what its stage takes: sections of the shot, hashes of
-the upstream files it reads, and the stage's version; not the frame range, the number of
-threads or how frames were shared out.
+the files it reads, and the stage's version; not the frame range, the number of threads or how
+frames were shared out.
 """
 
 from __future__ import annotations
 
-import functools
+import bisect
 import hashlib
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-
-from vfx.pipeline.errors import DamagedFile, MissingInput, ShotError, shortage
-from vfx.pipeline.shot.density import load_density
-from vfx.pipeline.shot.shot_file import Shot, is_plain_word
-from vfx.pipeline.stages.render import near_frames, surface_textures
-from vfx.pipeline.stages.table import STAGE, STAGES, Stage, shot_section
+from vfx.pipeline.errors import DamagedFile, MissingInput
+from vfx.pipeline.shot.inputs import FILE_NAME as INPUTS_FILE
+from vfx.pipeline.shot.inputs import Inputs
 from vfx.pipeline.work.cache import (
     Published,
-    file_hash,
     in_use,
     is_intact,
     is_untouched,
@@ -36,9 +30,9 @@ from vfx.pipeline.work.cache import (
 from vfx.pipeline.work.manifest import Entry, Manifest, State, read_manifest, update_manifest
 
 if TYPE_CHECKING:
-    from vfx.raytrace.camera.path import CameraPath
+    from vfx.pipeline.shot.shot_file import Shot
+    from vfx.pipeline.stages.stage import Stage
 
-_GIVER = {stage.gives: stage for stage in STAGES}
 _LOCK_FILE = ".work.lock"
 
 
@@ -46,24 +40,21 @@ class Work:
     """The results of one shot in one folder.
 
     Listed files are read whole before they are called done; a ``quick`` look takes those for
-    done that still have the size and the time with which they were published.
+    done that still have the size and the time with which they were published, and the files that
+    the shot names for what they were when a run noted them.
     """
 
     def __init__(self, shot: Shot, folder: Path, *, quick: bool = False) -> None:
         self.shot = shot
         self.folder = folder
+        self.inputs = Inputs(shot, folder / INPUTS_FILE, quick=quick)
         self._quick = quick
         self._manifests: dict[str, Manifest] = {}
         self._intact: dict[Path, tuple[tuple[int, ...], str]] = {}
         self._carried: dict[Path, tuple[tuple[int, ...], str | None]] = {}
         self._adopted: dict[str, dict[str, Entry]] = {}
         self._listing: dict[str, frozenset[str]] = {}
-        self._history: dict[int, str] = {}
-        self._environment: npt.NDArray[np.float32] | None = None
-        self._camera: CameraPath | None = None
-        self._texture: npt.NDArray[np.float32] | None = None
-        self._images: dict[str, npt.NDArray[np.float32]] | None = None
-        self._densities: dict[str, npt.NDArray[np.float32]] | None = None
+        self._history: dict[str, dict[int, str]] = {}
 
     def in_use(self) -> AbstractContextManager[None]:
         """Keep the files where they are while the block runs: nobody may clean meanwhile."""
@@ -76,7 +67,7 @@ class Work:
 
     def folder_of(self, stage: Stage) -> Path:
         """Return the folder of a stage's files."""
-        return self.folder / stage.name
+        return self.folder / stage.folder
 
     def path(self, stage: Stage, frame: int) -> Path:
         """Return the file of a stage (for a frame, if it makes one a frame)."""
@@ -84,14 +75,14 @@ class Work:
 
     def manifest(self, stage: Stage) -> Manifest:
         """Return the manifest of a stage, as last read or written."""
-        if stage.name not in self._manifests:
-            self._manifests[stage.name] = read_manifest(
-                self.folder_of(stage), stage.name, stage.version)
-        return self._manifests[stage.name]
+        if stage.folder not in self._manifests:
+            self._manifests[stage.folder] = read_manifest(
+                self.folder_of(stage), stage.folder, stage.version)
+        return self._manifests[stage.folder]
 
     def listed_hash(self, stage: Stage, name: str) -> str | None:
         """Return the hash of a stage's file as it was published; None if nobody knows."""
-        for files in (self._adopted.get(stage.name, {}), self.manifest(stage).files):
+        for files in (self._adopted.get(stage.folder, {}), self.manifest(stage).files):
             if name in files:
                 return files[name].published.hash
         return None
@@ -99,9 +90,11 @@ class Work:
     def fingerprint(self, stage: Stage, frame: int) -> str | None:
         """Return what a result should be made from, or None while its inputs are not there."""
         taken: dict[str, Any] = {"stage": stage.name, "version": stage.version}
-        for name in stage.takes:
-            taken[name] = self._take(name, frame)
-            if taken[name] is None:
+        for take in stage.takes:
+            if take.value is None:
+                continue
+            taken[take.name] = take.value(self, frame)
+            if taken[take.name] is None:
                 return None
         text = json.dumps(taken, sort_keys=True, separators=(",", ":"))
         return hashlib.blake2b(text.encode(), digest_size=20).hexdigest()
@@ -149,9 +142,31 @@ class Work:
 
     def states(self, stage: Stage, frames: Iterable[int]) -> dict[int, State]:
         """Return the states of a stage's results by frame (of its one result: by the first)."""
+        if stage.find_states is not None:
+            return stage.find_states(self, stage, list(frames))
         if not stage.is_per_frame:
             return {self.shot.first_frame: self.state(stage, self.shot.first_frame)}
+        if not stage.has_file_a_frame:
+            return self._states_through(stage, frames)
         return {frame: self.state(stage, frame) for frame in frames}
+
+    def _states_through(self, stage: Stage, frames: Iterable[int]) -> dict[int, State]:
+        """Return the states of frames of which one file tells, that goes through some frame.
+
+        Its fingerprint is that of the frame it goes through, and says so which that is.
+        """
+        path = self.path(stage, self.shot.first_frame)
+        if not self._is_there(stage, path):
+            return dict.fromkeys(frames, State.MISSING)
+        n_known = bisect.bisect_left(self.shot.frames, True, key=lambda frame: self.fingerprint(
+            stage, frame) is None)
+        for last in reversed(self.shot.frames[:n_known]):
+            entry = self._entry(stage, path, str(self.fingerprint(stage, last)))
+            if entry is not None:
+                state = State.DONE if self._is_intact(path, entry) else State.DAMAGED
+                return {frame: state if frame <= last else State.MISSING for frame in frames}
+        damaged = self._carried_fingerprint(stage, path) is None
+        return dict.fromkeys(frames, State.DAMAGED if damaged else State.STALE)
 
     def record(self, stage: Stage, path: Path, fingerprint: str, published: Published,
                device: str) -> None:
@@ -166,25 +181,9 @@ class Work:
             if is_intact(path, published):
                 files[path.name] = entry
 
-        self._manifests[stage.name] = update_manifest(
-            self.folder_of(stage), stage.name, stage.version, enter)
-        self._listing.pop(stage.name, None)
-        self._history.clear()
-
-    def forget(self, stage: Stage, names: Iterable[str] | None = None) -> None:
-        """Remove files of a stage (all that its manifest lists, or ``names``) and their entries."""
-        doomed = set(self.manifest(stage).files) if names is None else set(names)
-
-        def strike(files: dict[str, Entry]) -> None:
-            for name in doomed:
-                files.pop(name, None)
-
-        self._manifests[stage.name] = update_manifest(
-            self.folder_of(stage), stage.name, stage.version, strike)
-        for name in doomed:
-            if Path(name).name == name:
-                (self.folder_of(stage) / name).unlink(missing_ok=True)
-        self._listing.pop(stage.name, None)
+        self._manifests[stage.folder] = update_manifest(
+            self.folder_of(stage), stage.folder, stage.version, enter)
+        self._listing.pop(stage.folder, None)
         self._history.clear()
 
     def refresh(self) -> None:
@@ -193,155 +192,29 @@ class Work:
         self._listing.clear()
         self._history.clear()
 
-    def mend_manifest(self, stage: Stage) -> str | None:
-        """List files of a stage that were known only by the fingerprint they carry.
+    def mend_manifest(self, stages: Sequence[Stage]) -> str | None:
+        """List files of the stages of one folder that were known only by what they carry.
 
         Returns a sentence if the manifest was lost, or None.
         """
+        stage = stages[-1]
         fault = self.manifest(stage).fault
         if fault:
-            self.states(stage, self.shot.frames)
-        adopted = self._adopted.pop(stage.name, {})
+            for each in stages:
+                self.states(each, self.shot.frames)
+        adopted = self._adopted.pop(stage.folder, {})
         if not adopted and fault != "damaged":
             return None
-        self._manifests[stage.name] = update_manifest(
-            self.folder_of(stage), stage.name, stage.version,
+        self._manifests[stage.folder] = update_manifest(
+            self.folder_of(stage), stage.folder, stage.version,
             lambda files: files.update(adopted))
         self._history.clear()
         if not fault:
             return None
-        return (f"{stage.name}: its manifest is {fault}; {len(adopted)} file(s) that carry the "
+        return (f"{stage.folder}: its manifest is {fault}; {len(adopted)} file(s) that carry the "
                 "right fingerprint are listed again")
 
-    def environment(self) -> npt.NDArray[np.float32]:
-        """Return the environment's radiance (h, w, 3); raise ShotError or MissingInput."""
-        if self._environment is None:
-            from vfx.raytrace.light.environment import load_environment
-
-            name = self.shot.light.environment
-            where = f"{self.shot.path}: light.environment: found {name!r}"
-            candidate = self.shot.folder / name
-            try:
-                if not is_plain_word(name) and candidate.exists() and not candidate.is_file():
-                    kind = "a folder" if candidate.is_dir() else "no regular file"
-                    raise ShotError(f"{where}, which is {kind}; give the name of a built-in "
-                                    "environment or an EXR or HDR file")
-                self._environment = load_environment(name, self.shot.folder)
-            except FileNotFoundError as error:
-                raise MissingInput(f"{where}; {error}") from None
-            except (OSError, ValueError) as error:
-                if shortage(error) is not None:
-                    raise
-                raise ShotError(f"{where}; {error}") from None
-        return self._environment
-
-    def camera(self) -> CameraPath:
-        """Return the way of the camera; raise ShotError or MissingInput."""
-        if self._camera is None:
-            from vfx.raytrace.camera.path import camera_path, check_path, render_times
-
-            shot = self.shot
-            where = str(shot.path)
-            if shot.camera.usd:
-                where += f": camera.usd: found {shot.camera.usd!r}"
-            try:
-                path = camera_path(shot.camera, shot.camera_keys, shot.folder)
-                check_path(path, render_times(shot.camera, shot.film, shot.first_frame,
-                                              shot.last_frame))
-            except (FileNotFoundError, ModuleNotFoundError) as error:
-                raise MissingInput(f"{where}: {error}") from None
-            except (OSError, ValueError) as error:
-                if shortage(error) is not None:
-                    raise
-                raise ShotError(f"{where}: {error}") from None
-            # Only now: who asks again after a refusal must be refused again.
-            self._camera = path
-        return self._camera
-
-    def texture(self) -> npt.NDArray[np.float32] | None:
-        """Return the image on the floor (h, w, 3), None without one; raise ShotError."""
-        from vfx.raytrace.surface.texture import load_texture
-
-        name = self.shot.floor_look.texture
-        if self._texture is None and name:
-            try:
-                self._texture = load_texture(name, self.shot.folder)
-            except (OSError, ValueError) as error:
-                if shortage(error) is not None:
-                    raise
-                raise ShotError(f"{self.shot.path}: floor_look.texture: found {name!r}; "
-                                f"{error}") from None
-        return self._texture
-
-    def images(self) -> dict[str, npt.NDArray[np.float32]]:
-        """Return the images (h, w, 3) that surfaces name, by that name; raise ShotError."""
-        from vfx.raytrace.film.picture import MAX_PIXELS_TOGETHER
-        from vfx.raytrace.surface.texture import load_image
-
-        if self._images is None:
-            found: dict[str, npt.NDArray[np.float32]] = {}
-            floor = self.texture()
-            n_pixels = 0 if floor is None else floor.shape[0] * floor.shape[1]
-            for material, name in surface_textures(self.shot).items():
-                if name in found:
-                    continue
-                try:
-                    found[name] = load_image(name, self.shot.folder)
-                    n_pixels += found[name].shape[0] * found[name].shape[1]
-                    if n_pixels > MAX_PIXELS_TOGETHER:
-                        raise ValueError(
-                            f"with it all textures have {n_pixels} pixels, but at most "
-                            f"{MAX_PIXELS_TOGETHER} are taken together (such as four of 8192 x "
-                            "8192); make some smaller")
-                except (OSError, ValueError) as error:
-                    if shortage(error) is not None:
-                        raise
-                    raise ShotError(f"{self.shot.path}: materials.{material}.surface.texture: "
-                                    f"found {name!r}; {error}") from None
-            self._images = found
-        return self._images
-
-    def densities(self) -> dict[str, npt.NDArray[np.float32]]:
-        """Return the pictures that [[weakening]] names, (h, w) from 0 to 1; raise ShotError."""
-        if self._densities is None:
-            pictures = {}
-            for i, weakening in enumerate(self.shot.weakening):
-                if not weakening.image:
-                    continue
-                where = f"{self.shot.path}: weakening[{i + 1}].image: found {weakening.image!r}"
-                try:
-                    pictures[weakening.image] = load_density(self.shot.folder / weakening.image)
-                except (OSError, ValueError) as error:
-                    if shortage(error) is not None:
-                        raise
-                    raise ShotError(f"{where}; {error}") from None
-            self._densities = pictures
-        return self._densities
-
-    def _take(self, name: str, frame: int) -> Any:
-        if name.startswith("shot."):
-            return shot_section(name, self.shot)
-        if name == "meshes":
-            return self._mesh_hashes
-        if name == "environment":
-            return self._environment_hash
-        if name == "floor texture":
-            return self._texture_hash
-        if name == "surface textures":
-            return self._images_hash
-        if name == "camera file":
-            return self._camera_hash
-        if name == "fragments beside":
-            hashes = [self._result_hash(STAGE["align"], near)
-                      for near in near_frames(self.shot, frame)]
-            return None if None in hashes else hashes
-        if name == "density pictures":
-            return self._densities_hash
-        if name == "motion so far":
-            return self._history_hash(frame)
-        return self._result_hash(_GIVER[name], frame)
-
-    def _result_hash(self, stage: Stage, frame: int) -> str | None:
+    def result_hash(self, stage: Stage, frame: int) -> str | None:
         """Return the hash of an upstream result that is listed as made from present inputs."""
         wanted = self.fingerprint(stage, frame)
         if wanted is None:
@@ -349,28 +222,33 @@ class Work:
         entry = self._entry(stage, self.path(stage, frame), wanted)
         return None if entry is None else entry.published.hash
 
-    def _history_hash(self, frame: int) -> str | None:
-        """Return the hash of all motion up to a frame: pieces carry on what their parents did."""
-        if not self._history:
-            digest = hashlib.blake2b(digest_size=20)
-            sim = STAGE["sim"]
-            wanted = self.fingerprint(sim, self.shot.first_frame)
-            for past in self.shot.frames if wanted is not None else ():
-                entry = self._entry(sim, self.path(sim, past), str(wanted))
-                if entry is None:
-                    break
-                digest.update(entry.published.hash.encode())
-                self._history[past] = digest.copy().hexdigest()
-        return self._history.get(frame)
+    def history_hash(self, stage: Stage, frame: int) -> str | None:
+        """Return the hash of all results of a stage up to a frame."""
+        if stage.name not in self._history:
+            self._history[stage.name] = self._hash_history(stage)
+        return self._history[stage.name].get(frame)
+
+    def _hash_history(self, stage: Stage) -> dict[int, str]:
+        """Return that hash for each frame through which all are there."""
+        digest = hashlib.blake2b(digest_size=20)
+        found: dict[int, str] = {}
+        wanted = self.fingerprint(stage, self.shot.first_frame)
+        for frame in self.shot.frames if wanted is not None else ():
+            entry = self._entry(stage, self.path(stage, frame), str(wanted))
+            if entry is None:
+                break
+            digest.update(entry.published.hash.encode())
+            found[frame] = digest.copy().hexdigest()
+        return found
 
     def _is_there(self, stage: Stage, path: Path) -> bool:
         """Whether a result exists, reading its folder once rather than asking for each frame."""
-        if stage.name not in self._listing:
+        if stage.folder not in self._listing:
             try:
-                self._listing[stage.name] = frozenset(os.listdir(path.parent))
+                self._listing[stage.folder] = frozenset(os.listdir(path.parent))
             except OSError:
-                self._listing[stage.name] = frozenset()
-        return path.name in self._listing[stage.name]
+                self._listing[stage.folder] = frozenset()
+        return path.name in self._listing[stage.folder]
 
     def _entry(self, stage: Stage, path: Path, wanted: str) -> Entry | None:
         """Return the entry of a file made from just ``wanted``, listed or carried by itself."""
@@ -380,7 +258,7 @@ class Work:
             return entry
         if not self._is_there(stage, path) or self._carried_fingerprint(stage, path) != wanted:
             return None
-        adopted = self._adopted.setdefault(stage.name, {})
+        adopted = self._adopted.setdefault(stage.folder, {})
         entry = adopted.get(path.name)
         if entry is None or entry.fingerprint != wanted or not self._is_intact(path, entry):
             published = look_at(path)
@@ -399,57 +277,6 @@ class Work:
             return None
         return self._carried[path][1]
 
-    @functools.cached_property
-    def _environment_hash(self) -> str | None:
-        try:
-            pixels = self.environment()
-        except (ShotError, MissingInput):
-            return None
-        return _hash_of_pixels(pixels)
-
-    @functools.cached_property
-    def _camera_hash(self) -> str | None:
-        if not self.shot.camera.usd:
-            return ""
-        file = self.shot.folder / self.shot.camera.usd
-        try:
-            return file_hash(file) if file.is_file() else None
-        except OSError:
-            return None
-
-    @functools.cached_property
-    def _mesh_hashes(self) -> list[str] | None:
-        from vfx.geometry.divide.sources import source_hash
-
-        try:
-            return [source_hash(body) for body in self.shot.bodies]
-        except OSError:
-            return None
-
-    @functools.cached_property
-    def _texture_hash(self) -> str | None:
-        try:
-            pixels = self.texture()
-        except ShotError:
-            return None
-        return "" if pixels is None else _hash_of_pixels(pixels)
-
-    @functools.cached_property
-    def _images_hash(self) -> list[str] | None:
-        try:
-            return [_hash_of_pixels(pixels) for pixels in self.images().values()]
-        except ShotError:
-            return None
-
-    @functools.cached_property
-    def _densities_hash(self) -> list[str] | None:
-        try:
-            pictures = self.densities()
-        except ShotError:
-            return None
-        return [_hash_of_pixels(pictures[weakening.image]) if weakening.image else ""
-                for weakening in self.shot.weakening]
-
     def _is_intact(self, path: Path, entry: Entry) -> bool:
         """Whether a file's bytes are those listed, reading them once while it is untouched."""
         if self._quick and is_untouched(path, entry.published):
@@ -461,13 +288,6 @@ class Work:
         if self._intact.get(path) != known and is_intact(path, entry.published):
             self._intact[path] = known
         return self._intact.get(path) == known
-
-
-def _hash_of_pixels(pixels: npt.NDArray[Any]) -> str:
-    shape = repr((pixels.shape, pixels.dtype.str)).encode()
-    digest = hashlib.blake2b(shape, digest_size=20)
-    digest.update(np.ascontiguousarray(pixels).data)      # in place: it may be large
-    return digest.hexdigest()
 
 
 def _stamp(path: Path) -> tuple[int, ...]:

@@ -53,7 +53,6 @@ def test_bad_shots_are_refused_before_anything_is_written(
 ) -> None:
     monkeypatch.setattr(physics, "host_memory", lambda: 10**10)
     monkeypatch.setattr("vfx.pipeline.show.report.host_memory", lambda: 10**10)
-    monkeypatch.setattr("vfx.pipeline.stages.run.host_memory", lambda: 10**10)
     (shot_file.parent / "short.exr").write_bytes(b"x")
     assert old in SHOT
     shot_file.write_text(SHOT.replace(old, new, 1))

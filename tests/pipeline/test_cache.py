@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from vfx.pipeline.errors import DamagedFile, MissingInput, StorageError
 from vfx.pipeline.shot.shot_file import load_shot
-from vfx.pipeline.stages.table import STAGE
+from vfx.pipeline.stages.table import RENDER
 from vfx.pipeline.work.cache import (
     is_intact,
     locked,
@@ -164,7 +164,7 @@ def test_the_entry_of_a_file_that_two_wrote_is_that_of_the_last(shot_file: Path,
     """Two tasks of one frame, on devices whose bytes differ, that list their files out of turn."""
     vfx("run", shot_file)
     work = Work(load_shot(shot_file), Path("work/plate"))
-    render = STAGE["render"]
+    render = RENDER
     path = work.path(render, 1002)
     fingerprint = str(work.fingerprint(render, 1002))
     first, second = path.read_bytes(), path.read_bytes() + b"other"

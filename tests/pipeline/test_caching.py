@@ -12,7 +12,8 @@ import pytest
 from stand_ins import MADE, SHOT
 
 from vfx.pipeline.shot.shot_file import load_shot
-from vfx.pipeline.stages.table import shot_section
+from vfx.pipeline.stages.table import RENDER
+from vfx.pipeline.work.folder import Work
 
 FRAMES = range(1001, 1007)
 
@@ -71,8 +72,8 @@ def test_a_change_remakes_exactly_what_follows_from_it(
     made()
     assert old in SHOT
     shot_file.write_text(SHOT.replace(old, new))
-    rows = vfx("status", shot_file).output.splitlines()[2:6]
-    order = ["geometry", "sim", "align", "render"]
+    rows = vfx("status", shot_file).output.splitlines()[2:7]
+    order = ["geometry", "sim", "lineage", "align", "render"]
     for name, row in zip(order, rows, strict=True):
         is_stale = row.split()[2] != "-"
         assert is_stale == (name in order[order.index(first):])
@@ -129,13 +130,19 @@ def test_a_changed_collider_remakes_the_frames_and_its_look_only_them(
     assert found["render"] == list(FRAMES) and "geometry" not in found
 
 
+def picture_settings(shot_file: Path) -> object:
+    """What of the shot counts for its pictures."""
+    take, = (take for take in RENDER.takes if take.name == "shot.picture")
+    return take.value(Work(load_shot(shot_file), Path("work")), 1001)
+
+
 @pytest.mark.parametrize("hidden", ["shape = 'plane'", "shape = 'sphere'\nvisible = false"])
 def test_a_collider_that_no_picture_shows_does_not_count_for_it(
     shot_file: Path, hidden: str
 ) -> None:
-    before = shot_section("shot.picture", load_shot(shot_file))
+    before = picture_settings(shot_file)
     shot_file.write_text(SHOT + f"[[colliders]]\n{hidden}\n")
-    assert shot_section("shot.picture", load_shot(shot_file)) == before
+    assert picture_settings(shot_file) == before
 
 
 def test_a_longer_shot_keeps_the_frames_it_has(shot_file: Path, vfx) -> None:
@@ -184,7 +191,7 @@ def test_dry_run_writes_nothing_and_shows_the_commands(shot_file: Path, vfx) -> 
     assert commands == [
         f"vfx stage geometry {shot_file}",
         *(f"vfx stage {name} {shot_file} --frames 1001-1003" for name in (
-            "sim", "align", "render", "comp"))]
+            "sim", "lineage", "align", "render", "comp"))]
     assert not Path("work").exists()
     assert made() == {}
     for command in commands:
@@ -192,7 +199,7 @@ def test_dry_run_writes_nothing_and_shows_the_commands(shot_file: Path, vfx) -> 
     result = vfx("run", shot_file, "--dry-run", "--frames", "1001-1003")
     assert [line.split(":")[0] for line in result.output.splitlines()
             if line.endswith("up to date, nothing to do")] == [
-        "geometry", "sim", "align", "render", "comp"]
+        "geometry", "sim", "lineage", "align", "render", "comp"]
 
 
 def test_a_changed_shot_removes_nothing(shot_file: Path, vfx) -> None:
@@ -244,14 +251,13 @@ def test_a_damaged_manifest_is_said_and_listed_again_from_the_files(
     path.write_bytes(whole[: len(whole) // 2])
     before = vfx("status", shot_file).output
     assert f"{path}: damaged" in before
-    assert [row.split()[2:] for row in before.splitlines()[2:6]] == 4 * [["-", "-", "-"]]
+    assert [row.split()[2:] for row in before.splitlines()[2:7]] == 5 * [["-", "-", "-"]]
     result = vfx("run", shot_file, *frames)
     assert result.exit_code == 0
     assert f"{stage}: its manifest is damaged" in result.output
     assert made() == {}
     listed = json.loads(path.read_text())["files"]
-    results = {name: entry["hash"] for name, entry in json.loads(whole)["files"].items()
-               if name != "lineage.npz"}
+    results = {name: entry["hash"] for name, entry in json.loads(whole)["files"].items()}
     assert {name: entry["hash"] for name, entry in listed.items()} == results
     assert "damaged;" not in vfx("status", shot_file).output
 
@@ -278,12 +284,13 @@ def test_a_damaged_lineage_is_shown_said_and_made_again(shot_file: Path, vfx) ->
     path = Path("work/plate/align/lineage.npz")
     whole = path.read_bytes()
     path.write_bytes(whole[:-40])
-    assert f"{path}: damaged" in vfx("status", shot_file).output
+    row = vfx("status", shot_file).output.splitlines()[4].split()
+    assert row == ["lineage", "-", "-", "1001-1006", "-"]
     result = vfx("run", shot_file)
-    assert f"align: {path} is damaged and will be made again" in result.output
+    assert f"lineage: {path} is damaged and will be made again" in result.output
     assert path.read_bytes() == whole
     assert made() == {}
-    assert f"{path}: damaged" not in vfx("status", shot_file).output
+    assert vfx("status", shot_file).output.splitlines()[4].split()[1] == "1001-1006"
 
 
 def test_a_frame_that_was_never_listed_is_known_by_what_it_carries(shot_file: Path, vfx) -> None:
@@ -384,19 +391,19 @@ def test_status_shows_stages_by_frames(shot_file: Path, vfx) -> None:
     shot_file.write_text(SHOT.replace("1001-1006", "1001-1008"))
     lines = vfx("status", shot_file).output.splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith("frames "))
-    assert [line.split()[1] for line in lines[start:start + 5]] == [
-        "1001", "######..", "######..", "#.##!#..", "#~##~#.."]
-    assert lines[6].split() == ["comp", "1001,1003-1004,1006", "1002,1005", "-", "1007-1008"]
+    assert [line.split()[1] for line in lines[start:start + 6]] == [
+        "1001", "######..", "######..", "######..", "#.##!#..", "#~##~#.."]
+    assert lines[7].split() == ["comp", "1001,1003-1004,1006", "1002,1005", "-", "1007-1008"]
     shot_file.write_text(SHOT.replace("1001-1006", "1001-1450"))
     lines = vfx("status", shot_file).output.splitlines()
-    assert len(lines[start]) <= 110 and "the worst of 5 frames" in lines[start + 5]
+    assert len(lines[start]) <= 110 and "the worst of 5 frames" in lines[start + 6]
 
 
 def test_status_ends_with_the_command_that_does_the_rest(shot_file: Path, vfx) -> None:
     here = ("--work", "elsewhere")
     vfx("run", shot_file, "--frames", "1001-1003", *here)
     lines = vfx("status", shot_file, *here).output.splitlines()
-    assert lines[6].split() == ["comp", "1001-1003", "-", "-", "1004-1006"]
+    assert lines[7].split() == ["comp", "1001-1003", "-", "-", "1004-1006"]
     assert lines[-1] == f"  vfx run {shot_file} --work elsewhere"
     vfx(*lines[-1].split()[1:])
     assert "with:" not in vfx("status", shot_file, *here).output

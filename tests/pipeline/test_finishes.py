@@ -69,7 +69,7 @@ def test_an_area_light_must_face_somewhere(tmp_path: Path) -> None:
 def test_a_missing_texture_is_refused_by_name(tmp_path: Path) -> None:
     path = shot_with(tmp_path, "", '\n[floor_look]\ntexture = "boards.png"\n')
     with pytest.raises(ShotError, match=r"floor_look\.texture: found 'boards\.png'.*no such image"):
-        Work(load_shot(path), tmp_path / "work").texture()
+        Work(load_shot(path), tmp_path / "work").inputs.texture()
 
 
 def test_textures_become_linear(tmp_path: Path) -> None:

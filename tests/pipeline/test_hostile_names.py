@@ -25,6 +25,7 @@ from vfx.pipeline.farm.graph import FarmJob, Submission
 from vfx.pipeline.farm.submit import _FARM
 from vfx.pipeline.progress import Progress, StopSignals
 from vfx.pipeline.stages.comp_scripts import blender_script, nuke_script
+from vfx.pipeline.stages.table import COMP, GEOMETRY, RENDER, SIM
 
 NAMES = [
     "a b  c", "it's", 'say "so"', "$(touch canary)", "`touch canary`", "; touch canary;",
@@ -49,9 +50,9 @@ def plan(request: pytest.FixtureRequest, tmp_path: Path,
     program.write_text(STUB)
     program.chmod(0o755)
     frames = (1001, 1002, 1003)
-    jobs = (FarmJob("geometry", (frames,), None), FarmJob("sim", ((1003,),), "geometry"),
-            FarmJob("render", ((1001, 1002), (1003,)), "sim", is_chunked=True),
-            FarmJob("comp", (frames,), "render"))
+    jobs = (FarmJob(GEOMETRY, (frames,), None), FarmJob(SIM, ((1003,),), GEOMETRY),
+            FarmJob(RENDER, ((1001, 1002), (1003,)), SIM, is_chunked=True),
+            FarmJob(COMP, (frames,), RENDER))
     return submission(folder, shot=folder / f"{request.param}.toml", work=folder / request.param,
                       program=str(program), jobs=jobs, frames=frames, threads=2)
 
@@ -64,7 +65,7 @@ def expected(plan: Submission, chunk_ends: bool = False) -> list[list[str]]:
             frames = (f"{chunk[0]}-{chunk[-1]}" if chunk_ends and job.is_chunked
                       else graph.format_frames(chunk))
             words.append([*plan.command(job, frames),
-                          *(["--threads", "2"] if job.stage != "comp" else [])])
+                          *(["--threads", "2"] if job.stage is not COMP else [])])
     return words
 
 
@@ -118,7 +119,7 @@ def test_slurm_tasks_get_every_name_as_it_is(plan: Submission) -> None:
         given = {line.split("=")[0].removeprefix("#SBATCH --"): as_sbatch_reads(line)
                  for line in lines if "=" in line}
         assert given["chdir"] == str(plan.work)
-        assert given["job-name"] == f"plate.{job.stage}"
+        assert given["job-name"] == f"plate.{job.name}"
         log = re.sub("%(.)", lambda match: {"%": "%"}.get(match[1], "7"), given["output"])
         assert Path(log).parent == plan.folder("slurm")
         for task in range(len(job.chunks)):
@@ -148,13 +149,13 @@ def test_deadline_tasks_get_every_name_as_it_is(plan: Submission) -> None:
     for job in plan.jobs:
         infos = {}
         for kind in ("job", "plugin"):
-            lines = re.split("\r\n|\r|\n", (plan.folder("deadline") / f"{job.stage}.{kind}")
+            lines = re.split("\r\n|\r|\n", (plan.folder("deadline") / f"{job.name}.{kind}")
                              .read_text())
             assert lines.pop() == ""
             infos[kind] = {key: value.strip() for key, _, value in
                            (line.partition("=") for line in lines)}
             assert len(infos[kind]) == len(lines)
-        assert infos["job"]["OutputDirectory0"] == str(plan.work / job.stage)
+        assert infos["job"]["OutputDirectory0"] == str(plan.work / job.name)
         for chunk in job.chunks:
             # Words are split at spaces, and nothing in them is quoted in any way.
             arguments = infos["plugin"]["Arguments"].replace("<STARTFRAME>", str(chunk[0]))
@@ -209,8 +210,8 @@ def test_openjd_tasks_get_every_name_as_it_is(tmp_path: Path, name: str) -> None
     stub.chmod(0o755)
     shot = folder / f"{name}.toml"
     shot.write_text("")
-    jobs = (FarmJob("sim", ((1002,),), None),
-            FarmJob("render", ((1001, 1002),), "sim", is_chunked=True))
+    jobs = (FarmJob(SIM, ((1002,),), None),
+            FarmJob(RENDER, ((1001, 1002),), SIM, is_chunked=True))
     plan = submission(folder, shot=shot, work=folder / name, program=str(stub), jobs=jobs,
                       frames=(1001, 1002), threads=2)
     openjd.write_files(plan)
@@ -268,7 +269,7 @@ def test_a_shot_that_begins_like_an_option_is_shown_so_that_it_can_be_pasted(
     shot_file.rename("-plate.toml")
     output = vfx("run", "--dry-run", "--", "-plate.toml").output
     commands = [shlex.split(line) for line in output.splitlines() if line.startswith("  ")]
-    assert len(commands) == 5
+    assert len(commands) == 6
     for words in commands:
         assert vfx(*words[1:], "--dry-run").exit_code in (0, 3)
         assert str(shot_file.parent / "-plate.toml") in words

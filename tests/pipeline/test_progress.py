@@ -130,17 +130,17 @@ def test_every_stage_keeps_a_log_with_times_and_a_row_of_timings(shot_file: Path
     vfx("run", shot_file)
     vfx("run", shot_file)
     logs = Path("work/plate/logs")
-    for stage in ("geometry", "sim", "align", "render", "comp"):
+    for stage in ("geometry", "sim", "lineage", "align", "render", "comp"):
         lines = (logs / f"{stage}.log").read_text().splitlines()
         assert all(re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d{4} \S+\[\d+\] ", line)
                    for line in lines)
         assert f"begins: vfx stage {stage}" in lines[0]
-        assert ("checked before" if stage == "comp" else "up to date") in lines[-1]
+        assert "up to date" in lines[-1]
     rows = [json.loads(line) for line in (logs / "timings.jsonl").read_text().splitlines()]
     ended = [row for row in rows if row["outcome"] != "begun"]
     assert [(row["stage"], row["made"], row["outcome"]) for row in ended] == [
-        ("geometry", 1, "done"), ("sim", 6, "done"), ("align", 6, "done"), ("render", 6, "done"),
-        ("comp", 6, "done")]
+        ("geometry", 1, "done"), ("sim", 6, "done"), ("lineage", 6, "done"), ("align", 6, "done"),
+        ("render", 6, "done"), ("comp", 6, "done")]
     assert len(rows) == 2 * len(ended), "each has a beginning, too"
 
 

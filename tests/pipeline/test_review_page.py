@@ -117,7 +117,7 @@ def test_the_page_works_from_disk_without_a_network(page_file: Path, browser: An
         "Energy", "Unbrok", "Pieces", "Size o"]
     assert page.locator(".plot path").count() >= 4
     assert "</script>" in page.text_content("#file")
-    assert page.locator("#timings tr").count() == 6, "a row for each stage, below the head"
+    assert page.locator("#timings tr").count() == 7, "a row for each stage, below the head"
     # The ball of this plate begins near it, so that it breaks in a few steps.
     warning, = page.locator("#warnings li").all_text_contents()
     assert "projectiles[1] begins with its centre" in warning

@@ -34,6 +34,7 @@ FREE = re.compile(
     r"|(.*/)?\.[a-z]+\.lock"             # empty
     r"|.*/manifest\.json"                # names the device, which is unknown of what was adopted
     r"|sim/checkpoint\.[ab]\.npz"        # where a run was when it was last saved
+    r"|inputs\.json"                     # tells of times of files; for quick looks alone
     r"|align/lineage\.npz"               # an aid, good or not: what is made with it is compared
     r"|review/[^/]*\.html")              # shows the times
 
