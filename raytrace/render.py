@@ -27,7 +27,7 @@ import numpy as np
 from vfx.device import Device
 from vfx.geometry.handoff.faces import all_faces
 from vfx.geometry.handoff.products import along
-from vfx.geometry.handoff.types import Array, Faces, FragmentsFrame, Solid
+from vfx.geometry.handoff.types import Array, Faces, Pieces, Solid
 from vfx.raytrace.camera.camera import CameraRays, View, camera_view
 from vfx.raytrace.camera.motion import Neighbors, forward_motion, moved_fragments, shutter_times
 from vfx.raytrace.camera.path import CameraPath, resting_path
@@ -73,7 +73,7 @@ def render_frame(*arguments: Any, **settings: Any) -> dict[str, Array]:
 def render_picture(
     device: Device,
     solid: Solid,
-    fragments: FragmentsFrame,
+    fragments: Pieces,
     camera: Camera | CameraPath,
     light: Light,
     looks: Mapping[str, Look | MaterialLook],
@@ -124,7 +124,7 @@ def render_picture(
 class _Shoot:
     """One frame in front of its camera."""
 
-    def __init__(self, device: Device, solid: Solid, faces: Faces, fragments: FragmentsFrame,
+    def __init__(self, device: Device, solid: Solid, faces: Faces, fragments: Pieces,
                  near: Neighbors, path: CameraPath, around: Surroundings, sky: Sky,
                  film: Film) -> None:
         self.device, self.solid, self.faces, self.film = device, solid, faces, film
@@ -227,7 +227,7 @@ class _Shoot:
         return direction
 
 
-def frame_scene(device: Device, solid: Solid, faces: Faces, fragments: FragmentsFrame,
+def frame_scene(device: Device, solid: Solid, faces: Faces, fragments: Pieces,
                 around: Surroundings, sky: Sky, film: Film, camera: Camera, view: View) -> Scene:
     """Return the scene of a frame as a camera sees it."""
     reach = float(np.linalg.norm(np.array(camera.target) - view.eye))

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from vfx.device import Device, Record
-from vfx.geometry.handoff.types import Array, Faces, FragmentsFrame, Solid
+from vfx.geometry.handoff.types import Array, Faces, Pieces, Solid
 from vfx.raytrace.boundary.visible import Boundary, moved_boundary
 from vfx.raytrace.light.lights import Sky, panel_rows
 from vfx.raytrace.props import Prop, prop_rows
@@ -97,7 +97,7 @@ class Scene:
     ``index_mask`` is one less than the power of two that holds all samples of a pixel.
     """
 
-    def __init__(self, device: Device, solid: Solid, faces: Faces, fragments: FragmentsFrame,
+    def __init__(self, device: Device, solid: Solid, faces: Faces, fragments: Pieces,
                  around: Surroundings, sky: Sky, film: Film, *, eye: Array, reach: float,
                  pixel_angle: float, fade_distance: float) -> None:
         self.device = device
@@ -191,7 +191,7 @@ class Scene:
         inside[1:1 + len(around)] = around
         return inside
 
-    def _tags(self, rows: tuple[Any, ...], solid: Solid, fragments: FragmentsFrame, normal: Any,
+    def _tags(self, rows: tuple[Any, ...], solid: Solid, fragments: Pieces, normal: Any,
               uv: Any) -> Any:
         """Return (slots, 8) int32 on the device: the columns TAG_... of scene.cuh.
 
@@ -208,12 +208,12 @@ class Scene:
             device.from_host(fragments.id), device.from_host(solid.body), tags)
         return tags
 
-    def _poses(self, fragments: FragmentsFrame) -> Array:
+    def _poses(self, fragments: Pieces) -> Array:
         """Return (pieces, 12) float32: rotation by rows, translation relative to the origin."""
         rotation = fragments.rotation.reshape(-1, 9)
         return np.column_stack([rotation, fragments.translation - self.origin]).astype(np.float32)
 
-    def _piece_materials(self, solid: Solid, fragments: FragmentsFrame) -> Array:
+    def _piece_materials(self, solid: Solid, fragments: Pieces) -> Array:
         """Return the row of the surface of each piece, (pieces,) int32."""
         row = np.full(len(fragments.id), materials.FIXED_MATERIALS, np.int32)
         piece = np.searchsorted(fragments.id, fragments.fragment)

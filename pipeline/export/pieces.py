@@ -26,7 +26,7 @@ from vfx.pipeline.work.folder import Work
 from vfx.pipeline.work.manifest import State
 
 if TYPE_CHECKING:
-    from vfx.geometry.handoff.types import Faces, FragmentsFrame, Lineage, Solid
+    from vfx.geometry.handoff.types import Faces, Lineage, Pieces, Solid
 
 
 @dataclass
@@ -58,7 +58,7 @@ class Piece:
 
 
 @dataclass
-class Motion:
+class Tracks:
     """How pieces (k) move over frames (t): world = rotation @ rest + translation."""
 
     rotation: Array          # (t, k, 3, 3) float64
@@ -91,11 +91,11 @@ class PieceReader:
             raise MissingInput(f"{path}: goes only to frame {self.lineage.last_frame}; make it "
                                f"again with:\n  {self._command('lineage')}")
 
-    def fragments(self, frame: int) -> FragmentsFrame:
+    def fragments(self, frame: int) -> Pieces:
         """Return the fragments of a frame."""
-        from vfx.geometry.handoff.types import FragmentsFrame
+        from vfx.geometry.handoff.types import Pieces
 
-        return FragmentsFrame.from_arrays(self._read("align", frame))
+        return Pieces.from_arrays(self._read("align", frame))
 
     def name_of(self, fragment: int) -> str:
         """Return the name of a fragment, as Cryptomatte has it."""
@@ -127,14 +127,14 @@ class PieceReader:
                 mesh=meshes[fragment]))
         return pieces
 
-    def motion(self, pieces: Sequence[Piece]) -> Motion:
+    def motion(self, pieces: Sequence[Piece]) -> Tracks:
         """Return how pieces of the last frame move through all frames."""
         first = np.array([piece.particle[0] for piece in pieces], np.int64)
         center = np.array([piece.center for piece in pieces]).reshape(-1, 3)
         every = np.concatenate([piece.particle for piece in pieces])
         count = np.array([len(piece.particle) for piece in pieces])
         start = np.cumsum(count) - count
-        rows: dict[str, list[Array]] = {field.name: [] for field in dataclasses.fields(Motion)}
+        rows: dict[str, list[Array]] = {field.name: [] for field in dataclasses.fields(Tracks)}
         for frame in self.frames:
             fragments = self.fragments(frame)
             row = np.searchsorted(fragments.id, fragments.fragment[first])
@@ -147,7 +147,7 @@ class PieceReader:
             rows["angular_velocity"].append(spin)
             rows["damage"].append((np.add.reduceat(
                 fragments.damage[every].astype(np.float64), start) / count).astype(np.float32))
-        return Motion(**{name: np.array(values) for name, values in rows.items()})
+        return Tracks(**{name: np.array(values) for name, values in rows.items()})
 
     def _check(self) -> None:
         """Raise what is not done yet, with every command that is still to run."""

@@ -26,7 +26,7 @@ _MOTION_FRAMES_KEPT = 8
 
 def align_fragments(job: Job) -> None:
     """Align the particles of each frame to pieces and publish them."""
-    from vfx.geometry.handoff.types import MotionFrame, Solid
+    from vfx.geometry.handoff.types import Motion, Solid
     from vfx.geometry.pieces.align import Aligner
 
     frames = job.todo()
@@ -40,8 +40,8 @@ def align_fragments(job: Job) -> None:
     lineage = _lineage_through(job, solid, job.frames[-1])
 
     @functools.lru_cache(maxsize=_MOTION_FRAMES_KEPT)
-    def read_motion(frame: int) -> MotionFrame:
-        return MotionFrame.from_arrays(job.read("sim", frame))
+    def read_motion(frame: int) -> Motion:
+        return Motion.from_arrays(job.read("sim", frame))
 
     aligner = Aligner(solid, density, lineage, read_motion,
                       transition_frames=job.shot.align.transition_frames)

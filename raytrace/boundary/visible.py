@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from vfx.device import Device
-from vfx.geometry.handoff.types import Array, Faces, FragmentsFrame, Solid
+from vfx.geometry.handoff.types import Array, Faces, Pieces, Solid
 
 #: The tree numbers slots and floats of triangles by 32 bits.
 MAX_TRIANGLES = 1 << 27
@@ -71,7 +71,7 @@ def boundary_faces(faces: Faces, fragment: Array) -> Selection:
 
 
 def moved_boundary(device: Device, solid: Solid, faces: Faces,
-                   fragments: FragmentsFrame) -> Boundary:
+                   fragments: Pieces) -> Boundary:
     """Return the boundary of every fragment at its place, as triangles.
 
     Raises ValueError where the fragments do not belong to the solid or are nowhere.
@@ -111,7 +111,7 @@ def moved_boundary(device: Device, solid: Solid, faces: Faces,
         twin=device.from_host(_twins(chosen)), dress=device.from_host(dress.astype(np.int32)))
 
 
-def _about_the_middle(faces: Faces, fragments: FragmentsFrame, start: Array,
+def _about_the_middle(faces: Faces, fragments: Pieces, start: Array,
                       piece: Array) -> Array:
     """Return a point (3,) float64 [m] around which all corners have small numbers.
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from vfx.geometry.handoff.types import Array, FragmentsFrame
+from vfx.geometry.handoff.types import Array, Pieces
 from vfx.raytrace.settings import Camera
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ class Neighbors:
     the frame that there is; ``step`` [s] is the simulated time from frame to frame.
     """
 
-    previous: FragmentsFrame | None = None
-    following: FragmentsFrame | None = None
+    previous: Pieces | None = None
+    following: Pieces | None = None
     step: float = 0.0
 
 
@@ -47,7 +47,7 @@ def shutter_times(camera: Camera, count: int) -> Array:
     return opens + width * (np.arange(count) + 0.5) / count
 
 
-def moved_fragments(fragments: FragmentsFrame, near: Neighbors, time: float) -> FragmentsFrame:
+def moved_fragments(fragments: Pieces, near: Neighbors, time: float) -> Pieces:
     """Return pieces and balls at ``time`` frames after their own, from -1 to 1."""
     if time == 0.0:
         return fragments
@@ -65,7 +65,7 @@ def moved_fragments(fragments: FragmentsFrame, near: Neighbors, time: float) -> 
         translation=center - turned(rotation, rest), projectile_position=balls)
 
 
-def end_of_way(fragments: FragmentsFrame, near: Neighbors, *, forward: bool) -> FragmentsFrame:
+def end_of_way(fragments: Pieces, near: Neighbors, *, forward: bool) -> Pieces:
     """Return the pieces of ``fragments`` with the poses that they have one frame on, or before."""
     other = near.following if forward else near.previous
     if other is None:
@@ -86,7 +86,7 @@ def end_of_way(fragments: FragmentsFrame, near: Neighbors, *, forward: bool) -> 
         projectile_position=balls)
 
 
-def coasted(fragments: FragmentsFrame, near: Neighbors, *, forward: bool) -> FragmentsFrame:
+def coasted(fragments: Pieces, near: Neighbors, *, forward: bool) -> Pieces:
     """Return pieces and balls that went on evenly for a frame, or came so."""
     seconds = near.step if forward else -near.step
     rest = rest_centers(fragments)
@@ -101,7 +101,7 @@ def coasted(fragments: FragmentsFrame, near: Neighbors, *, forward: bool) -> Fra
                                projectile_position=balls)
 
 
-def rest_centers(fragments: FragmentsFrame) -> Array:
+def rest_centers(fragments: Pieces) -> Array:
     """Return the centres of mass (k, 3) of pieces at rest [m]."""
     offset = fragments.center - fragments.translation
     return turned(np.swapaxes(fragments.rotation, 1, 2), offset)
@@ -113,7 +113,7 @@ def turned(rotation: Array, vector: Array) -> Array:
     return product
 
 
-def _rotation_between(fragments: FragmentsFrame, other: FragmentsFrame, seconds: float) -> Array:
+def _rotation_between(fragments: Pieces, other: Pieces, seconds: float) -> Array:
     """Return rotation vectors (k, 3) from one pose to the other [rad].
 
     A piece may turn by more than half a circle: of all ways, the one is taken that is nearest to
@@ -132,7 +132,7 @@ def _rotation_between(fragments: FragmentsFrame, other: FragmentsFrame, seconds:
     return whole
 
 
-def forward_motion(fragments: FragmentsFrame, near: Neighbors, *, position: Array, met: Array,
+def forward_motion(fragments: Pieces, near: Neighbors, *, position: Array, met: Array,
                    element: Array, material: Array, direction: Array, view: View,
                    next_view: View, resolution: tuple[int, int], props: Sequence[Prop] = (),
                    first_prop: int = 0) -> Array:
