@@ -193,20 +193,17 @@ def piece_meshes(faces: Faces, label: Array) -> dict[int, PieceMesh]:
     one between two labels is a face of both meshes.
     """
     from vfx.geometry.handoff.faces import face_normals, spans
+    from vfx.geometry.handoff.open_faces import open_faces
 
     count = np.diff(faces.start)
     n_inner = faces.n_inner
     area = face_normals(faces)
     unit = area / np.maximum(np.linalg.norm(area, axis=1, keepdims=True), 1e-300)
-    inner = np.flatnonzero(label[faces.side[:n_inner, 0]] != label[faces.side[:n_inner, 1]])
-    outer = np.arange(n_inner, len(faces.side))
     # Every face that is seen, by owner: outer ones, inner ones from their low and high side.
-    face = np.concatenate([outer, inner, inner])
-    is_reversed = np.repeat([False, False, True], [len(outer), len(inner), len(inner)])
-    owner = label[np.concatenate([
-        faces.side[outer, 0], faces.side[inner, 0], faces.side[inner, 1]])]
-    order = np.argsort(owner, kind="stable")
-    face, is_reversed, owner = face[order], is_reversed[order], owner[order]
+    seen = open_faces(faces, label)
+    owner = label[seen.owner]
+    order = np.lexsort((seen.is_fracture.astype(np.int8) + seen.reverse, owner))
+    face, is_reversed, owner = seen.face[order], seen.reverse[order], owner[order]
 
     length = count[face]
     place = spans(faces.start[face], length)
