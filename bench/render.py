@@ -31,13 +31,13 @@ from vfx.pipeline.devices import open_device
 from vfx.pipeline.errors import FrameFailed
 from vfx.pipeline.stages.table import STAGE
 from vfx.pipeline.work.cache import read_npz, write_npz
-from vfx.raytrace.boundary.visible import moved_boundary
+from vfx.raytrace.boundary.make import make_boundary
 from vfx.raytrace.camera.camera import CameraRays, View, camera_view
 from vfx.raytrace.film.film import FilmSums, tile_chunks
 from vfx.raytrace.light.environment import load_environment
 from vfx.raytrace.light.lights import Sky, sky_on_device
 from vfx.raytrace.render import frame_scene
-from vfx.raytrace.scene import Rays, Scene, Surroundings, triangle_group
+from vfx.raytrace.scene import Rays, Scene, Surroundings
 from vfx.raytrace.settings import Camera, Film, Finish, FloorLook, Light, Look, MaterialLook
 from vfx.raytrace.tree.bvh import build_bvh
 
@@ -158,9 +158,10 @@ def measure_rays(device: Device, subject: Subject, sky: Sky,
     look = Surroundings(Light(), (), {}, Floor(False), FloorLook(), None)
     frame = timed(lambda: make_scene(device, subject, look, sky, film, view), 3)
     scene = make_scene(device, subject, look, sky, film, view)
-    boundary = moved_boundary(device, subject.solid, subject.faces, subject.fragments)
-    triangle, group = boundary.triangle, triangle_group(subject.faces)
-    build = timed(lambda: build_bvh(device, triangle, group, fragment=boundary.piece), REPEATS)
+    boundary = make_boundary(device, subject.solid, subject.faces, subject.fragments)
+    triangle = boundary.triangle
+    build = timed(
+        lambda: build_bvh(device, triangle, boundary.group, fragment=boundary.piece), REPEATS)
     rays = camera_rays(device, scene, film, view)
     walk = timed(lambda: scene.first_hits(rays), REPEATS)
     n_rays = len(rays.pixel)

@@ -16,7 +16,7 @@ from vfx.geometry.divide.grid import build_solid
 from vfx.geometry.handoff.bodies import Body
 from vfx.geometry.handoff.faces import all_faces
 from vfx.geometry.handoff.types import Array, Pieces, Solid
-from vfx.raytrace.boundary.visible import moved_boundary
+from vfx.raytrace.boundary.make import make_boundary
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class HostBoundary:
 
 def boundary_of(device: Any, solid: Solid, fragments: Pieces) -> HostBoundary:
     """Return the boundary of a solid in pieces."""
-    boundary = moved_boundary(device, solid, all_faces(solid), fragments)
+    boundary = make_boundary(device, solid, all_faces(solid), fragments)
     triangle, piece, face, first, twin = (device.to_host(array) for array in (
         boundary.triangle, boundary.piece, boundary.face, boundary.first, boundary.twin))
     other = twin[face]
