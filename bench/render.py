@@ -26,18 +26,18 @@ from vfx.device import Device
 from vfx.geometry.divide.build import build_solid
 from vfx.geometry.handoff.bodies import Body
 from vfx.geometry.handoff.faces import all_faces
-from vfx.geometry.handoff.types import Array, Faces, FragmentsFrame, Solid
+from vfx.geometry.handoff.types import Array, Faces, Pieces, Solid
 from vfx.pipeline.devices import open_device
 from vfx.pipeline.errors import FrameFailed
 from vfx.pipeline.stages.table import GEOMETRY
 from vfx.pipeline.work.cache import read_npz, write_npz
-from vfx.raytrace.boundary.visible import moved_boundary
+from vfx.raytrace.boundary.make import make_boundary
 from vfx.raytrace.camera.camera import CameraRays, View, camera_view
 from vfx.raytrace.film.film import FilmSums, tile_chunks
 from vfx.raytrace.light.environment import load_environment
 from vfx.raytrace.light.lights import Sky, sky_on_device
 from vfx.raytrace.render import frame_scene
-from vfx.raytrace.scene import Rays, Scene, Surroundings, triangle_group
+from vfx.raytrace.scene import Rays, Scene, Surroundings
 from vfx.raytrace.settings import Camera, Film, Finish, FloorLook, Light, Look, MaterialLook
 from vfx.raytrace.tree.bvh import build_bvh
 
@@ -89,7 +89,7 @@ class Subject:
     name: str
     solid: Solid
     faces: Faces
-    fragments: FragmentsFrame
+    fragments: Pieces
     camera: Camera
 
 
@@ -132,7 +132,7 @@ def make_subject(case: str, request: Request) -> Subject:
     return Subject(name, solid, all_faces(solid), pieces_apart(solid, PIECES), camera)
 
 
-def pieces_apart(solid: Solid, pieces: int) -> FragmentsFrame:
+def pieces_apart(solid: Solid, pieces: int) -> Pieces:
     """Return pieces around random elements, turned and moved apart by a fraction of lambda."""
     random = np.random.default_rng(1)
     site = random.choice(solid.position, pieces, replace=False)
@@ -141,12 +141,12 @@ def pieces_apart(solid: Solid, pieces: int) -> FragmentsFrame:
     move = 0.4 * float(solid.length_scale[0]) * random.normal(size=(pieces, 3))
     count = np.bincount(label, minlength=pieces)
     still = np.zeros((pieces, 3))
-    return FragmentsFrame(
+    return Pieces(
         frame=1001, time=0.0, fragment=label.astype(np.int32),
         id=np.arange(pieces, dtype=np.int32), rotation=rotation,
         translation=site + move - np.einsum("kij,kj->ki", rotation, site), center=site + move,
         velocity=still, angular_velocity=still, mass=count.astype(float),
-        count=count.astype(np.int32), damage=np.zeros(solid.n_particles, np.float32),
+        damage=np.zeros(solid.n_particles, np.float32),
         projectile_position=np.zeros((0, 3)), projectile_radius=np.zeros(0))
 
 
@@ -158,9 +158,10 @@ def measure_rays(device: Device, subject: Subject, sky: Sky,
     look = Surroundings(Light(), (), {}, Floor(False), FloorLook(), None)
     frame = timed(lambda: make_scene(device, subject, look, sky, film, view), 3)
     scene = make_scene(device, subject, look, sky, film, view)
-    boundary = moved_boundary(device, subject.solid, subject.faces, subject.fragments)
-    triangle, group = boundary.triangle, triangle_group(subject.faces)
-    build = timed(lambda: build_bvh(device, triangle, group, fragment=boundary.piece), REPEATS)
+    boundary = make_boundary(device, subject.solid, subject.faces, subject.fragments)
+    triangle = boundary.triangle
+    build = timed(
+        lambda: build_bvh(device, triangle, boundary.group, fragment=boundary.piece), REPEATS)
     rays = camera_rays(device, scene, film, view)
     walk = timed(lambda: scene.first_hits(rays), REPEATS)
     n_rays = len(rays.pixel)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vfx.geometry.handoff.bodies import Vector
-from vfx.geometry.handoff.types import Array, FragmentsFrame
+from vfx.geometry.handoff.types import Array, Pieces
 from vfx.raytrace.settings import Finish
 from vfx.raytrace.surface import materials
 
@@ -39,7 +39,7 @@ class Prop:
         return np.array([np.interp(time, self.key[:, 0], axis) for axis in self.key[:, 1:].T])
 
 
-def prop_rows(fragments: FragmentsFrame, props: Sequence[Prop], first_material: int,
+def prop_rows(fragments: Pieces, props: Sequence[Prop], first_material: int,
               origin: Array) -> Array:
     """Return the table (n, 16) float32 of a frame's balls, then of ``props`` at its time.
 

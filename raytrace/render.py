@@ -27,7 +27,8 @@ import numpy as np
 from vfx.device import Device
 from vfx.geometry.handoff.faces import all_faces
 from vfx.geometry.handoff.products import along
-from vfx.geometry.handoff.types import Array, Faces, FragmentsFrame, Solid
+from vfx.geometry.handoff.types import Array, Faces, Pieces, Solid
+from vfx.raytrace.boundary.make import make_boundary
 from vfx.raytrace.camera.camera import CameraRays, View, camera_view
 from vfx.raytrace.camera.motion import Neighbors, forward_motion, moved_fragments, shutter_times
 from vfx.raytrace.camera.path import CameraPath, resting_path
@@ -73,7 +74,7 @@ def render_frame(*arguments: Any, **settings: Any) -> dict[str, Array]:
 def render_picture(
     device: Device,
     solid: Solid,
-    fragments: FragmentsFrame,
+    fragments: Pieces,
     camera: Camera | CameraPath,
     light: Light,
     looks: Mapping[str, Look | MaterialLook],
@@ -124,7 +125,7 @@ def render_picture(
 class _Shoot:
     """One frame in front of its camera."""
 
-    def __init__(self, device: Device, solid: Solid, faces: Faces, fragments: FragmentsFrame,
+    def __init__(self, device: Device, solid: Solid, faces: Faces, fragments: Pieces,
                  near: Neighbors, path: CameraPath, around: Surroundings, sky: Sky,
                  film: Film) -> None:
         self.device, self.solid, self.faces, self.film = device, solid, faces, film
@@ -151,8 +152,9 @@ class _Shoot:
         pixels["forward"] = np.zeros((window.height, window.width, 2), np.float32)
         if "forward" in self.film.passes:
             pixels["forward"] = forward_motion(
-                self.fragments, self.near, position=pixels["world"], met=met,
+                self.fragments, self.near, self.faces, position=pixels["world"], met=met,
                 element=pixels["identity"][..., 1], material=pixels["identity"][..., 2],
+                triangle=pixels["identity"][..., 3],
                 direction=self._directions(view), view=view,
                 next_view=camera_view(self.path(self.fragments.frame + 1), self.film),
                 resolution=self.film.resolution, props=self.around.props,
@@ -209,8 +211,8 @@ class _Shoot:
         camera = self.path(self.fragments.frame + time)
         view = camera_view(camera, self.film)
         scene = frame_scene(self.device, self.solid, self.faces,
-                            moved_fragments(self.fragments, self.near, time), self.around,
-                            self.sky, self.film, camera, view)
+                            moved_fragments(self.fragments, self.near, time, self.faces),
+                            self.around, self.sky, self.film, camera, view)
         rays = CameraRays(self.device, view, self.film, origin=scene.origin,
                           index_mask=scene.index_mask, seed=self.fragments.frame)
         self._kept[time] = scene, rays
@@ -227,10 +229,11 @@ class _Shoot:
         return direction
 
 
-def frame_scene(device: Device, solid: Solid, faces: Faces, fragments: FragmentsFrame,
+def frame_scene(device: Device, solid: Solid, faces: Faces, fragments: Pieces,
                 around: Surroundings, sky: Sky, film: Film, camera: Camera, view: View) -> Scene:
     """Return the scene of a frame as a camera sees it."""
     reach = float(np.linalg.norm(np.array(camera.target) - view.eye))
-    return Scene(device, solid, faces, fragments, around, sky, film, eye=view.eye, reach=reach,
+    return Scene(device, make_boundary(device, solid, faces, fragments), solid, fragments, around,
+                 sky, film, eye=view.eye, reach=reach,
                  pixel_angle=2.0 * view.half_height / film.resolution[1],
                  fade_distance=FADE_DISTANCES * reach)

@@ -56,6 +56,8 @@ struct Scene {
     const float *corner_normal; // (cs, 3): of corners on the mesh's surface, at rest
     const float *corner_uv;     // (cs, 2)
     const float *pose;          // (pieces, 12): rotation by rows, translation: rest to scene
+    const float *rest_pose;     // (rows, 12): alike, to rest: of pieces, or of triangles that deform
+    int rest_column;            // of the tags, which say the row: TAG_PIECE or TAG_TRIANGLE
     const int *piece_material;  // (pieces,): row of the surface
     const float *material;      // (materials, 24)
     const float *energy;        // (ENERGY_SIZE, ENERGY_SIZE, 2): what lobes reflect in all
@@ -258,7 +260,8 @@ DEVICE Vec3 rest_position(const float *pose, Vec3 position)
     return d.x * load_vec3(pose, 0) + d.y * load_vec3(pose, 1) + d.z * load_vec3(pose, 2);
 }
 
-// The normal tilted by a rough surface: the slope of noise at rest, turned into the scene.
+// The normal tilted by a rough surface: the slope of noise at rest, turned into the scene. A pose
+// that deforms holds M and p with X = M^T (x - p): M takes slopes at rest to those of the scene.
 DEVICE Vec3 bumped_normal(const float *look, const float *pose, Vec3 position, Vec3 normal,
                           float finest)
 {
@@ -346,7 +349,10 @@ DEVICE Surface surface_at(const Scene &scene, Vec3 origin, Vec3 direction, Meeti
             s.finish.albedo = tinted(
                 s.finish.albedo, texture_color(scene, (int)look[M_TEXTURE], tag, weight));
     }
-    if (look[M_BUMP] > 0.0f) normal = bumped_normal(look, pose, s.position, normal, finest);
+    if (look[M_BUMP] > 0.0f) {
+        const float *rest_pose = scene.rest_pose + 12 * (int64)tag[scene.rest_column];
+        normal = bumped_normal(look, rest_pose, s.position, normal, finest);
+    }
     s.normal = visible_normal(s.enters ? normal : -normal, s.flat, direction);
     return s;
 }

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from vfx.device import Device, Record
-from vfx.geometry.handoff.types import Array, Faces, FragmentsFrame, Solid
-from vfx.raytrace.boundary.visible import Boundary, moved_boundary
+from vfx.geometry.handoff.types import Array, Pieces, Solid
+from vfx.raytrace.boundary.visible import Boundary
 from vfx.raytrace.light.lights import Sky, panel_rows
 from vfx.raytrace.props import Prop, prop_rows
 from vfx.raytrace.settings import AreaLight, Film, FloorLook, Light, Look, MaterialLook
@@ -26,7 +26,7 @@ MAX_INSIDE = 8
 #: Pieces whose common faces are at most this part of lambda apart still touch.
 TOUCH = 1e-3
 #: Columns of the slots' table, as in scene.cuh.
-TAG_INTS = 8
+TAG_INTS, TAG_PIECE, TAG_TRIANGLE = 8, 1, 5
 TEXTURES = {"": 0, "checker": 1, "wood": 2, "concrete": 3}
 TEXTURE_IMAGE = 4
 
@@ -97,36 +97,33 @@ class Scene:
     ``index_mask`` is one less than the power of two that holds all samples of a pixel.
     """
 
-    def __init__(self, device: Device, solid: Solid, faces: Faces, fragments: FragmentsFrame,
+    def __init__(self, device: Device, boundary: Boundary, solid: Solid, pieces: Pieces,
                  around: Surroundings, sky: Sky, film: Film, *, eye: Array, reach: float,
                  pixel_angle: float, fade_distance: float) -> None:
         self.device = device
-        boundary = moved_boundary(device, solid, faces, fragments)
         self.origin: Array = boundary.origin
         self.n_triangles = len(boundary.triangle)
         self.index_mask = (1 << (film.samples - 1).bit_length()) - 1
-        self.tree: Bvh = build_bvh(device, boundary.triangle, triangle_group(faces),
+        self.tree: Bvh = build_bvh(device, boundary.triangle, boundary.group,
                                    fragment=boundary.piece)
         self._inside = device.from_host(self._pieces_around(boundary, eye - self.origin))
-        # The tree holds the triangles from here on; the largest fill the memory.
-        rows = boundary.rows()
-        del boundary
+        boundary.drop_triangles()
         table = materials.material_table(solid, around.looks, around.floor_look,
                                          {name: 1 + k for k, name in enumerate(around.images)},
                                          [prop.finish for prop in around.props])
         self.material_table = table
-        prop = prop_rows(fragments, around.props, materials.first_prop_row(solid), self.origin)
+        prop = prop_rows(pieces, around.props, materials.first_prop_row(solid), self.origin)
         panel = panel_rows(around.area_lights, self.origin)
         self._sky = self._sky_struct(sky, around.light)
         self._settings = self._settings_struct(film, around.light, fade_distance)
-        normal, uv = device.from_host(faces.normal), device.from_host(faces.uv)
         image_table, image = around.images_on(device)
         self._scene = device.struct(
             "raytrace/scene.cuh", "Scene",
-            bvh=self.tree.struct, tag=self._tags(rows, solid, fragments, normal, uv),
-            corner_normal=normal, corner_uv=uv,
-            pose=device.from_host(self._poses(fragments)),
-            piece_material=device.from_host(self._piece_materials(solid, fragments)),
+            bvh=self.tree.struct, tag=self._tags(boundary, solid),
+            corner_normal=boundary.normal, corner_uv=boundary.uv,
+            pose=boundary.pose, rest_pose=boundary.rest_pose,
+            rest_column=TAG_PIECE if boundary.is_rigid else TAG_TRIANGLE,
+            piece_material=device.from_host(materials.FIXED_MATERIALS + 2 * boundary.body),
             material=device.from_host(table), energy=device.from_host(materials.lobe_albedos()),
             camera_inside=self._inside,
             n_props=len(prop), n_panels=len(panel), prop=device.from_host(prop),
@@ -191,8 +188,7 @@ class Scene:
         inside[1:1 + len(around)] = around
         return inside
 
-    def _tags(self, rows: tuple[Any, ...], solid: Solid, fragments: FragmentsFrame, normal: Any,
-              uv: Any) -> Any:
+    def _tags(self, boundary: Boundary, solid: Solid) -> Any:
         """Return (slots, 8) int32 on the device: the columns TAG_... of scene.cuh.
 
         They stand in the order of the tree, where rays that are near one another find them.
@@ -204,21 +200,9 @@ class Scene:
         tags = device.xp.empty((len(slot_triangle), TAG_INTS), device.xp.int32)
         kernels.triangle_slots(len(slot_triangle), slot_triangle, slot_of)
         kernels.slot_tags(
-            len(slot_triangle), slot_triangle, slot_of, *rows, normal, uv,
-            device.from_host(fragments.id), device.from_host(solid.body), tags)
+            len(slot_triangle), slot_triangle, slot_of, *boundary.rows(),
+            device.from_host(solid.body), tags)
         return tags
-
-    def _poses(self, fragments: FragmentsFrame) -> Array:
-        """Return (pieces, 12) float32: rotation by rows, translation relative to the origin."""
-        rotation = fragments.rotation.reshape(-1, 9)
-        return np.column_stack([rotation, fragments.translation - self.origin]).astype(np.float32)
-
-    def _piece_materials(self, solid: Solid, fragments: FragmentsFrame) -> Array:
-        """Return the row of the surface of each piece, (pieces,) int32."""
-        row = np.full(len(fragments.id), materials.FIXED_MATERIALS, np.int32)
-        piece = np.searchsorted(fragments.id, fragments.fragment)
-        row[piece] = materials.FIXED_MATERIALS + 2 * solid.body
-        return row
 
     def _settings_struct(self, film: Film, light: Light, fade_distance: float) -> Record:
         """Return how paths are followed, and the key light."""
@@ -257,12 +241,6 @@ class Scene:
                 "is_catcher": look.shadow_catcher,
                 "floor_height": around.floor.height - self.origin[1], "shift_x": shift[0],
                 "shift_z": shift[2], "floor_texture": texture, "floor_size": size}
-
-
-def triangle_group(faces: Faces) -> int:
-    """Return how many triangles in a row belong together: two where all faces are squares."""
-    corners = np.diff(faces.start)
-    return 2 if len(corners) and int(corners.min()) == int(corners.max()) == 4 else 1
 
 
 def _texture_period(texture: int, size: float, image: Array) -> Array | None:

@@ -1,9 +1,10 @@
-"""The data that goes from stage to stage: Solid, MotionFrame, FragmentsFrame, Lineage.
+"""The data that goes from stage to stage: Solid, Motion, Pieces, Lineage.
 
 Shapes and dtypes are documented here, once; arrays are in C order and live on the host.
 n particles (= elements), m adjacency edges, b bodies, p projectiles, k fragments of a frame,
-g fragments of the whole sequence. A particle is one element: its index means the same in
-every stage. SI units; y is up; transforms map rest positions to the world.
+g fragments of the whole sequence, v vertices of the faces, w nodes. A particle is one
+element: its index means the same in every stage. SI units; y is up; transforms map rest positions
+to the world.
 """
 
 from __future__ import annotations
@@ -28,9 +29,15 @@ class Record:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, Array]) -> Self:
-        """Rebuild a record; scalars come back as Python numbers. Raises KeyError on a gap."""
+        """Rebuild a record; scalars come back as Python numbers.
+
+        Arrays that a record has by default may be missing: files of a version before have fewer.
+        Raises KeyError on any other gap.
+        """
         values: dict[str, Any] = {}
         for each in dataclasses.fields(cls):  # type: ignore[arg-type]
+            if each.name not in arrays and each.default_factory is not dataclasses.MISSING:
+                continue
             array = arrays[each.name]
             values[each.name] = array.item() if array.ndim == 0 else array
         return cls(**values)
@@ -121,23 +128,24 @@ class Faces:
 
 
 @dataclass
-class MotionFrame(Record):
+class Motion(Record):
     """The state of the particles at one frame, and what broke since the frame before."""
 
     frame: int
-    step: int                    # steps done since the start of the first frame
     time: float                  # [s]
     position: Array              # (n, 3) float64 [m]
     velocity: Array              # (n, 3) float64 [m/s]
     damage: Array                # (n,)   float32: broken share of the particle's bonds, 0..1
     broken_edge: Array           # (e,)   int32: adjacency edges that broke since the last frame
-    broken_step: Array           # (e,)   int64: the step at which each broke
     projectile_position: Array   # (p, 3) float64 [m]
     projectile_radius: Array     # (p,)   float64 [m]
-    kinetic_energy: float        # [J]
-    bond_energy: float           # [J]
-    momentum: Array              # (3,)   float64 [kg m/s]
-    n_bonds: int                 # live bonds
+    # Of solvers that remesh: the element of the Solid that each came from, by which names
+    # survive. Empty: each is its own.
+    element_parent: Array = empty(np.int32)    # (n,)
+    # Of solvers that have nodes of their own; else empty.
+    node_rest: Array = empty(np.float64, 3)    # (w, 3) [m]
+    node: Array = empty(np.float64, 3)         # (w, 3) [m]
+    tet: Array = empty(np.int32, 4)            # (n, 4): the nodes of each element
 
 
 @dataclass
@@ -161,11 +169,16 @@ class Lineage(Record):
 
 
 @dataclass
-class FragmentsFrame(Record):
-    """The rigid pieces of one frame: world = rotation @ rest + translation.
+class Pieces(Record):
+    """The pieces of one frame: world = rotation @ (rest + offset) + translation.
 
     Where particles leave a rotation open (one alone, several in a row), rotation and angular
     velocity are carried on from what they broke off (:mod:`vfx.geometry.pieces.align`).
+
+    Rigid pieces have no offsets. Where some piece deforms, all have nodes, which the corners of
+    elements stand on: first the v vertices of :func:`vfx.geometry.handoff.faces.all_faces`, then
+    copies of them for elements that a crack has parted from the others around a vertex
+    (:mod:`vfx.geometry.handoff.nodes`).
     """
 
     frame: int
@@ -178,7 +191,15 @@ class FragmentsFrame(Record):
     velocity: Array              # (k, 3) float64 [m/s] of the centre of mass
     angular_velocity: Array      # (k, 3) float64 [rad/s], in world axes
     mass: Array                  # (k,) float64 [kg]
-    count: Array                 # (k,) int32: particles
     damage: Array                # (n,) float32: of each particle, carried along
     projectile_position: Array   # (p, 3) float64 [m]
     projectile_radius: Array     # (p,) float64 [m]
+    # All empty for rigid pieces.
+    node_offset: Array = empty(np.float32, 3)  # (w, 3) [m], in the piece's own frame
+    node_copy: Array = empty(np.int32, 3)      # (s, 3): element, vertex, its node there; sorted
+    crack_edge: Array = empty(np.int32)        # (e,): adjacency edges open within a piece
+
+    @property
+    def is_rigid(self) -> bool:
+        """Whether no piece deforms."""
+        return not len(self.node_offset)

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from vfx.geometry.handoff.types import Array, FragmentsFrame, Lineage, MotionFrame, Solid
+from vfx.geometry.handoff.types import Array, Lineage, Motion, Pieces, Solid
 from vfx.geometry.pieces.kabsch import LINE, POINT, UNIQUE, RigidFit, fit_rigid
 from vfx.geometry.pieces.lineage import check_frame, labels_at
 from vfx.geometry.pieces.transition import Transition, difference, pending
@@ -35,8 +35,8 @@ from vfx.geometry.pieces.transition import Transition, difference, pending
 
 def align_frame(
     solid: Solid, density_of_body: Array, lineage: Lineage, frame: int,
-    read_motion: Callable[[int], MotionFrame], *, transition_frames: int = 0,
-) -> FragmentsFrame:
+    read_motion: Callable[[int], Motion], *, transition_frames: int = 0,
+) -> Pieces:
     """Return the fragments of one frame; for several frames one :class:`Aligner` reads less.
 
     density_of_body (b,) [kg/m^3].
@@ -66,7 +66,7 @@ class Aligner:
 
     def __init__(
         self, solid: Solid, density_of_body: Array, lineage: Lineage,
-        read_motion: Callable[[int], MotionFrame], *, transition_frames: int = 0,
+        read_motion: Callable[[int], Motion], *, transition_frames: int = 0,
     ) -> None:
         """density_of_body (b,) [kg/m^3]."""
         self._solid, self._lineage = solid, lineage
@@ -74,12 +74,12 @@ class Aligner:
         if not (np.isfinite(self._mass) & (self._mass > 0)).all():
             raise ValueError("Every body needs a finite density above 0.")
         self._read_motion = read_motion
-        self._recent: dict[int, MotionFrame] = {}
+        self._recent: dict[int, Motion] = {}
         self._forms: list[Form] = []           # one for each frame from the first on
         self._transition_frames = transition_frames
         self._transitions: dict[int, Transition] = {}
 
-    def align(self, frame: int) -> FragmentsFrame:
+    def align(self, frame: int) -> Pieces:
         """Return the fragments of ``frame`` with their rigid motions."""
         check_frame(self._lineage, frame)
         label = labels_at(self._lineage, self._solid, frame)
@@ -92,7 +92,7 @@ class Aligner:
             center = center + _apply(rotation, _apply(turn, fit.rest_center) + offset
                                      - fit.rest_center)
             rotation = rotation @ turn
-        return FragmentsFrame(
+        return Pieces(
             frame=frame,
             time=motion.time,
             fragment=label,
@@ -103,13 +103,12 @@ class Aligner:
             velocity=fit.velocity,
             angular_velocity=fit.angular_velocity,
             mass=fit.mass,
-            count=fit.count.astype(np.int32),
             damage=motion.damage,
             projectile_position=motion.projectile_position,
             projectile_radius=motion.projectile_radius,
         )
 
-    def _motion(self, frame: int) -> MotionFrame:
+    def _motion(self, frame: int) -> Motion:
         """Return the motion of ``frame``, checked; the last two read are kept."""
         if frame not in self._recent:
             motion = self._read_motion(frame)
@@ -300,7 +299,7 @@ def _rows(form: Form, rows: Array) -> Form:
                 form.spin[rows])
 
 
-def _check_motion(motion: MotionFrame, frame: int, n_particles: int) -> None:
+def _check_motion(motion: Motion, frame: int, n_particles: int) -> None:
     """Raise ValueError with a sentence if ``motion`` cannot be that of ``frame``."""
     if motion.frame != frame:
         raise ValueError(f"The motion read for frame {frame} is that of frame {motion.frame}.")

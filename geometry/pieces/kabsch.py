@@ -37,7 +37,6 @@ class RigidFit:
     ``angular_velocity`` is zero about the free axes.
     """
 
-    count: Array             # (k,) int64: particles
     mass: Array              # (k,) float64 [kg]
     rest_center: Array       # (k, 3) float64 [m]: centre of mass at rest
     center: Array            # (k, 3) float64 [m]: centre of mass now
@@ -75,7 +74,7 @@ def fit_rigid(
 
     momentum = _sum(mass[:, None] * np.cross(q, v), group, n_groups)
     scatter = _sum_outer(mass[:, None] * q, q, group, n_groups)
-    return RigidFit(count, group_mass, rest_center, center, rotation, free, rest_axis, axis,
+    return RigidFit(group_mass, rest_center, center, rotation, free, rest_axis, axis,
                     mean_velocity, _angular_velocity(momentum, scatter, free, axis))
 
 

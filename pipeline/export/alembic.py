@@ -14,7 +14,7 @@ import numpy as np
 
 from vfx.geometry.handoff.types import Array
 from vfx.pipeline.errors import MissingInput
-from vfx.pipeline.export.pieces import Motion, Piece, PieceReader
+from vfx.pipeline.export.pieces import Piece, PieceReader, Tracks
 from vfx.pipeline.work.cache import publish
 
 
@@ -36,7 +36,7 @@ def write_abc(path: Path, reader: PieceReader, report: Callable[[float], None]) 
     return [f"{len(pieces)} pieces as meshes, {len(reader.frames)} frames"]
 
 
-def _write(path: Path, reader: PieceReader, pieces: list[Piece], motion: Motion,
+def _write(path: Path, reader: PieceReader, pieces: list[Piece], motion: Tracks,
            report: Callable[[float], None]) -> None:
     import imath
     from alembic3d.Abc import OArchive

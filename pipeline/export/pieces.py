@@ -26,7 +26,7 @@ from vfx.pipeline.work.folder import Work
 from vfx.pipeline.work.manifest import State
 
 if TYPE_CHECKING:
-    from vfx.geometry.handoff.types import Faces, FragmentsFrame, Lineage, Solid
+    from vfx.geometry.handoff.types import Faces, Lineage, Pieces, Solid
 
 
 @dataclass
@@ -58,7 +58,7 @@ class Piece:
 
 
 @dataclass
-class Motion:
+class Tracks:
     """How pieces (k) move over frames (t): world = rotation @ rest + translation."""
 
     rotation: Array          # (t, k, 3, 3) float64
@@ -83,11 +83,11 @@ class PieceReader:
         self.faces: Faces = all_faces(self.solid)
         self.lineage: Lineage = Lineage.from_arrays(self._read(LINEAGE, frames[0]))
 
-    def fragments(self, frame: int) -> FragmentsFrame:
+    def fragments(self, frame: int) -> Pieces:
         """Return the fragments of a frame."""
-        from vfx.geometry.handoff.types import FragmentsFrame
+        from vfx.geometry.handoff.types import Pieces
 
-        return FragmentsFrame.from_arrays(self._read(ALIGN, frame))
+        return Pieces.from_arrays(self._read(ALIGN, frame))
 
     def name_of(self, fragment: int) -> str:
         """Return the name of a fragment, as Cryptomatte has it."""
@@ -119,14 +119,14 @@ class PieceReader:
                 mesh=meshes[fragment]))
         return pieces
 
-    def motion(self, pieces: Sequence[Piece]) -> Motion:
+    def motion(self, pieces: Sequence[Piece]) -> Tracks:
         """Return how pieces of the last frame move through all frames."""
         first = np.array([piece.particle[0] for piece in pieces], np.int64)
         center = np.array([piece.center for piece in pieces]).reshape(-1, 3)
         every = np.concatenate([piece.particle for piece in pieces])
         count = np.array([len(piece.particle) for piece in pieces])
         start = np.cumsum(count) - count
-        rows: dict[str, list[Array]] = {field.name: [] for field in dataclasses.fields(Motion)}
+        rows: dict[str, list[Array]] = {field.name: [] for field in dataclasses.fields(Tracks)}
         for frame in self.frames:
             fragments = self.fragments(frame)
             row = np.searchsorted(fragments.id, fragments.fragment[first])
@@ -139,7 +139,7 @@ class PieceReader:
             rows["angular_velocity"].append(spin)
             rows["damage"].append((np.add.reduceat(
                 fragments.damage[every].astype(np.float64), start) / count).astype(np.float32))
-        return Motion(**{name: np.array(values) for name, values in rows.items()})
+        return Tracks(**{name: np.array(values) for name, values in rows.items()})
 
     def _check(self) -> None:
         """Raise what is not done yet, with every command that is still to run."""
@@ -182,20 +182,17 @@ def piece_meshes(faces: Faces, label: Array) -> dict[int, PieceMesh]:
     one between two labels is a face of both meshes.
     """
     from vfx.geometry.handoff.faces import face_normals, spans
+    from vfx.geometry.handoff.open_faces import open_faces
 
     count = np.diff(faces.start)
     n_inner = faces.n_inner
     area = face_normals(faces)
     unit = area / np.maximum(np.linalg.norm(area, axis=1, keepdims=True), 1e-300)
-    inner = np.flatnonzero(label[faces.side[:n_inner, 0]] != label[faces.side[:n_inner, 1]])
-    outer = np.arange(n_inner, len(faces.side))
     # Every face that is seen, by owner: outer ones, inner ones from their low and high side.
-    face = np.concatenate([outer, inner, inner])
-    is_reversed = np.repeat([False, False, True], [len(outer), len(inner), len(inner)])
-    owner = label[np.concatenate([
-        faces.side[outer, 0], faces.side[inner, 0], faces.side[inner, 1]])]
-    order = np.argsort(owner, kind="stable")
-    face, is_reversed, owner = face[order], is_reversed[order], owner[order]
+    seen = open_faces(faces, label)
+    owner = label[seen.owner]
+    order = np.lexsort((seen.is_fracture.astype(np.int8) + seen.reverse, owner))
+    face, is_reversed, owner = seen.face[order], seen.reverse[order], owner[order]
 
     length = count[face]
     place = spans(faces.start[face], length)

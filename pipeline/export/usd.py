@@ -26,7 +26,7 @@ from scipy.spatial.transform import Rotation
 from vfx.device.memory import USD_ADDRESSES, require_addresses
 from vfx.geometry.handoff.types import Array
 from vfx.pipeline.errors import MissingInput
-from vfx.pipeline.export.pieces import Motion, Piece, PieceReader, fracture_name, piece_meshes
+from vfx.pipeline.export.pieces import Piece, PieceReader, Tracks, fracture_name, piece_meshes
 from vfx.pipeline.export.usd_props import write_balls, write_camera, write_colliders, write_floor
 from vfx.pipeline.export.usd_stage import UsdStage
 from vfx.pipeline.work.cache import publish
@@ -127,7 +127,7 @@ class _Writer:
         self._target = UsdStage(path, reader)
 
     def write(self, pieces: Sequence[Piece], debris: Sequence[Piece], hosts: Sequence[Piece],
-              motion: Motion, report: Callable[[float], None]) -> None:
+              motion: Tracks, report: Callable[[float], None]) -> None:
         """Write everything and save."""
         n, m = len(pieces), len(debris)
         if n > self._options.instancer_above:
@@ -183,7 +183,7 @@ class _Writer:
                 self._target.material(finish))
         return mesh
 
-    def _write_piece(self, folder: str, piece: Piece, motion: Motion, number: int) -> None:
+    def _write_piece(self, folder: str, piece: Piece, motion: Tracks, number: int) -> None:
         from pxr import Gf, Sdf, UsdGeom
 
         mesh = self._define_mesh(self._target.prim_path(folder, piece.name), piece)
@@ -206,7 +206,7 @@ class _Writer:
             spin.Set(Gf.Vec3f(*map(float, motion.angular_velocity[row, number])), frame)
             damage.Set(float(motion.damage[row, number]), frame)
 
-    def _write_host(self, host: Piece, motion: Motion, number: int) -> None:
+    def _write_host(self, host: Piece, motion: Tracks, number: int) -> None:
         from pxr import Gf, UsdGeom
 
         mesh = self._define_mesh(self._target.prim_path("unbroken", host.name), host)
@@ -219,7 +219,7 @@ class _Writer:
             scale.Set(Gf.Vec3f(size), time)
             visibility.Set(seen, time)
 
-    def _animate(self, prim: Any, piece: Piece, motion: Motion, number: int) -> None:
+    def _animate(self, prim: Any, piece: Piece, motion: Tracks, number: int) -> None:
         from pxr import Gf, UsdGeom
 
         translate = prim.AddTranslateOp(UsdGeom.XformOp.PrecisionDouble)
@@ -230,7 +230,7 @@ class _Writer:
             x, y, z, w = map(float, turn[row])
             orient.Set(Gf.Quatd(w, x, y, z), frame)
 
-    def _write_instancer(self, pieces: Sequence[Piece], motion: Motion) -> None:
+    def _write_instancer(self, pieces: Sequence[Piece], motion: Tracks) -> None:
         from pxr import Gf, UsdGeom, Vt
 
         path = self._target.root.AppendChild("pieces")
@@ -265,7 +265,7 @@ class _Writer:
             spins.Set(_vectors(np.degrees(self._per_second(motion.angular_velocity[row, :n]))),
                       frame)
 
-    def _write_debris(self, debris: Sequence[Piece], motion: Motion, first: int) -> None:
+    def _write_debris(self, debris: Sequence[Piece], motion: Tracks, first: int) -> None:
         """Write debris as points: one prim, or one a material where there are several."""
         groups: dict[str, list[int]] = {}
         for number, piece in enumerate(debris):
@@ -278,7 +278,7 @@ class _Writer:
             self._write_points(path, material, [debris[number] for number in members], motion,
                                first + np.array(members))
 
-    def _write_points(self, path: Any, material: str, debris: Sequence[Piece], motion: Motion,
+    def _write_points(self, path: Any, material: str, debris: Sequence[Piece], motion: Tracks,
                       columns: Array) -> None:
         from pxr import UsdGeom, UsdShade, Vt
 
@@ -314,7 +314,7 @@ class _Writer:
         shot = self._shot
         return velocity * (shot.steps_per_frame * shot.solver.timestep * shot.fps)
 
-    def _write_arrays(self, prim: Any, pieces: Sequence[Piece], motion: Motion,
+    def _write_arrays(self, prim: Any, pieces: Sequence[Piece], motion: Tracks,
                       columns: Array) -> None:
         """Write the primvars of pieces that share a prim, one value a piece.
 
@@ -348,7 +348,7 @@ class _Writer:
             damage.Set(Vt.FloatArray.FromNumpy(np.ascontiguousarray(
                 motion.damage[row, columns])), frame)
 
-def world_motion(center: Array, motion: Motion, number: int) -> tuple[Array, Array]:
+def world_motion(center: Array, motion: Tracks, number: int) -> tuple[Array, Array]:
     """Return where a piece's centre is (t, 3) [m], and its turn (t, 4) as quaternions xyzw.
 
     Signs are chosen so that neighbours are near each other, for programs that interpolate.

@@ -107,6 +107,7 @@ def dust_of_frames(reader: PieceReader) -> Iterable[Dust]:
     velocities, and are slowed as v exp(-t / drag).
     """
     from vfx.geometry.handoff.faces import face_normals
+    from vfx.geometry.handoff.open_faces import faces_of_edges
 
     shot, faces = reader.work.shot, reader.faces
     inner = slice(0, faces.n_inner)
@@ -121,11 +122,7 @@ def dust_of_frames(reader: PieceReader) -> Iterable[Dust]:
     for frame in range(shot.first_frame, reader.frames[-1] + 1):
         motion = read_npz(reader.work.path(SIM, frame),
                           ["broken_edge", "position", "velocity"])
-        # A face may be several polygons of one edge.
-        first = np.searchsorted(faces.edge, motion["broken_edge"])
-        last = np.searchsorted(faces.edge, motion["broken_edge"], side="right")
-        fresh = np.concatenate([np.arange(a, b) for a, b in zip(first, last, strict=True)]
-                               or [np.zeros(0, np.int64)]).astype(np.int64)
+        fresh = faces_of_edges(faces, motion["broken_edge"])
         side = faces.side[fresh]
         shift = motion["position"] - reader.solid.position
         born_frame = np.append(born_frame, np.full(len(fresh), float(frame)))

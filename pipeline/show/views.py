@@ -28,7 +28,7 @@ from vfx.pipeline.work.manifest import State
 
 if TYPE_CHECKING:
     from vfx.device import Device
-    from vfx.geometry.handoff.types import FragmentsFrame, Solid
+    from vfx.geometry.handoff.types import Pieces, Solid
     from vfx.raytrace.settings import Camera, Film
 
 SHOWN = ("shot", "surface", "exploded", "cut")
@@ -161,9 +161,9 @@ def _is_done(work: Work, stage: Stage, frame: int) -> bool:
     return work.state(stage, frame) is State.DONE
 
 
-def _pieces(work: Work, frame: int) -> FragmentsFrame:
+def _pieces(work: Work, frame: int) -> Pieces:
     """Return the pieces of a frame; raise with the command that makes them."""
-    from vfx.geometry.handoff.types import FragmentsFrame
+    from vfx.geometry.handoff.types import Pieces
     from vfx.pipeline.work.cache import read_npz
 
     shot = work.shot
@@ -175,12 +175,12 @@ def _pieces(work: Work, frame: int) -> FragmentsFrame:
                            "--frame out for the solid at rest, or run first:\n"
                            f"  vfx stage sim {shot.path} --frames {frame}\n"
                            f"  vfx stage align {shot.path} --frames {frame}")
-    return FragmentsFrame.from_arrays(read_npz(work.path(ALIGN, frame)))
+    return Pieces.from_arrays(read_npz(work.path(ALIGN, frame)))
 
 
-def _at_rest(work: Work, solid: Solid) -> FragmentsFrame:
+def _at_rest(work: Work, solid: Solid) -> Pieces:
     """Return whole bodies at rest, and the projectiles where they start."""
-    from vfx.geometry.handoff.types import FragmentsFrame
+    from vfx.geometry.handoff.types import Pieces
 
     balls = work.shot.projectiles
     used, body = np.unique(solid.body, return_inverse=True)
@@ -188,11 +188,10 @@ def _at_rest(work: Work, solid: Solid) -> FragmentsFrame:
     center = np.stack([np.bincount(body, solid.volume * axis) / mass
                        for axis in solid.position.T], axis=1)
     still = np.zeros((len(used), 3))
-    return FragmentsFrame(
+    return Pieces(
         frame=work.shot.first_frame, time=0.0, fragment=solid.body.astype(np.int32),
         id=used.astype(np.int32), rotation=np.tile(np.eye(3), (len(used), 1, 1)),
         translation=still, center=center, velocity=still, angular_velocity=still, mass=mass,
-        count=np.bincount(body).astype(np.int32),
         damage=np.zeros(solid.n_particles, np.float32),
         projectile_position=np.array([ball.position for ball in balls], float).reshape(-1, 3),
         projectile_radius=np.array([ball.radius for ball in balls], float))
@@ -210,7 +209,7 @@ def _film(work: Work, request: ViewRequest) -> Film:
         passes=tuple(dict.fromkeys(("beauty", "fragment", request.layer))))
 
 
-def _exploded(solid: Solid, now: FragmentsFrame) -> FragmentsFrame:
+def _exploded(solid: Solid, now: Pieces) -> Pieces:
     """Return every element as a piece of its own, moved away from the middle of its body."""
     n = solid.n_particles
     piece = np.searchsorted(now.id, now.fragment)
@@ -225,7 +224,7 @@ def _exploded(solid: Solid, now: FragmentsFrame) -> FragmentsFrame:
         projectile_position=np.zeros((0, 3)), projectile_radius=np.zeros(0))
 
 
-def _cut(solid: Solid, now: FragmentsFrame, camera: Camera) -> FragmentsFrame:
+def _cut(solid: Solid, now: Pieces, camera: Camera) -> Pieces:
     """Return the pieces without the half that is nearer to the camera.
 
     The elements of that half are pieces that are shrunk to a point inside of what stays.
@@ -249,7 +248,7 @@ def _cut(solid: Solid, now: FragmentsFrame, camera: Camera) -> FragmentsFrame:
         projectile_position=np.zeros((0, 3)), projectile_radius=np.zeros(0))
 
 
-def _fitted(camera: Camera, film: Film, solid: Solid, now: FragmentsFrame) -> Camera:
+def _fitted(camera: Camera, film: Film, solid: Solid, now: Pieces) -> Camera:
     """Return the camera moved along its line of sight until all pieces fill the picture."""
     from vfx.raytrace.camera.camera import camera_view
 
@@ -267,7 +266,7 @@ def _fitted(camera: Camera, film: Film, solid: Solid, now: FragmentsFrame) -> Ca
         target=(float(target[0]), float(target[1]), float(target[2])), f_stop=0.0)
 
 
-def _colored(work: Work, solid: Solid, now: FragmentsFrame,
+def _colored(work: Work, solid: Solid, now: Pieces,
              name: str) -> tuple[Solid, dict[str, Any], Legend]:
     """Return the solid with a material a colour, the looks, and what the colours mean."""
     from vfx.raytrace.settings import Look
@@ -292,7 +291,7 @@ def _colored(work: Work, solid: Solid, now: FragmentsFrame,
     return colored, looks, Legend(title, float(low), float(high), name != "fragment")
 
 
-def _values(work: Work, solid: Solid, now: FragmentsFrame, name: str) -> tuple[Any, str]:
+def _values(work: Work, solid: Solid, now: Pieces, name: str) -> tuple[Any, str]:
     """Return a value for each element (n,), and what it is called."""
     if name == "volume":
         return 1e9 * solid.volume, "volume [mm^3]"

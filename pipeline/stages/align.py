@@ -10,7 +10,7 @@ import numpy as np
 from vfx.pipeline.errors import PipelineError, shortage
 
 if TYPE_CHECKING:
-    from vfx.geometry.handoff.types import MotionFrame
+    from vfx.geometry.handoff.types import Motion
     from vfx.pipeline.stages.job import Job
 
 _MOTION_FRAMES_KEPT = 8
@@ -18,7 +18,7 @@ _MOTION_FRAMES_KEPT = 8
 
 def align_fragments(job: Job) -> None:
     """Align the particles of each frame to pieces and publish them."""
-    from vfx.geometry.handoff.types import Lineage, MotionFrame, Solid
+    from vfx.geometry.handoff.types import Lineage, Motion, Solid
     from vfx.geometry.pieces.align import Aligner
 
     frames = job.todo()
@@ -29,8 +29,8 @@ def align_fragments(job: Job) -> None:
     density = np.array([job.shot.materials[body.material].density for body in job.shot.bodies])
 
     @functools.lru_cache(maxsize=_MOTION_FRAMES_KEPT)
-    def read_motion(frame: int) -> MotionFrame:
-        return MotionFrame.from_arrays(job.read("motion", frame))
+    def read_motion(frame: int) -> Motion:
+        return Motion.from_arrays(job.read("motion", frame))
 
     aligner = Aligner(solid, density, lineage, read_motion,
                       transition_frames=job.shot.align.transition_frames)

@@ -20,7 +20,7 @@ from vfx.pipeline.work.cache import publish
 from vfx.pipeline.work.seal import BLANK_SEAL, has_good_seal, place_of, set_seal
 
 if TYPE_CHECKING:
-    from vfx.geometry.handoff.types import Array, Faces, FragmentsFrame, Solid
+    from vfx.geometry.handoff.types import Array, Faces, Pieces, Solid
     from vfx.pipeline.shot.shot_file import Shot
     from vfx.pipeline.stages.job import Job
     from vfx.pipeline.work.cache import Published
@@ -168,7 +168,7 @@ def _near(job: Job, frame: int) -> Any:
                      shot.steps_per_frame * shot.solver.timestep)
 
 
-def _fragments(job: Job, frame: int) -> FragmentsFrame:
-    from vfx.geometry.handoff.types import FragmentsFrame
+def _fragments(job: Job, frame: int) -> Pieces:
+    from vfx.geometry.handoff.types import Pieces
 
-    return FragmentsFrame.from_arrays(job.read("fragments", frame))
+    return Pieces.from_arrays(job.read("fragments", frame))

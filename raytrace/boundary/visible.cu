@@ -1,4 +1,4 @@
-// Turn faces into fans of triangles at the places of their pieces; driven by boundary.py.
+// Turn faces into fans of triangles at the places of their pieces; driven by visible.py.
 #include "device/device.cuh"
 
 // A corner moved by its piece, relative to an origin. Every face computes a corner that it shares

@@ -3,7 +3,9 @@
 A piece goes evenly: its centre of mass straight, its rotation about one axis at one speed, from
 its place in one frame to that in the next, so that both are met exactly. Pieces are those of the
 frame that is rendered; one that splits before the next moves on as its largest part, which keeps
-its id. Motion vectors know better: every element goes where it is in the next frame.
+its id. Motion vectors know better: every element goes where it is in the next frame. Nodes
+of pieces that deform go evenly to where they are then; beyond the ends of a shot pieces keep their
+shape.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from vfx.geometry.handoff.types import Array, FragmentsFrame
+from vfx.geometry.handoff.types import Array, Faces, Pieces
+from vfx.raytrace.boundary.places import carried_points, offsets_toward, turned
 from vfx.raytrace.settings import Camera
 
 if TYPE_CHECKING:
@@ -35,8 +38,8 @@ class Neighbors:
     the frame that there is; ``step`` [s] is the simulated time from frame to frame.
     """
 
-    previous: FragmentsFrame | None = None
-    following: FragmentsFrame | None = None
+    previous: Pieces | None = None
+    following: Pieces | None = None
     step: float = 0.0
 
 
@@ -47,25 +50,26 @@ def shutter_times(camera: Camera, count: int) -> Array:
     return opens + width * (np.arange(count) + 0.5) / count
 
 
-def moved_fragments(fragments: FragmentsFrame, near: Neighbors, time: float) -> FragmentsFrame:
+def moved_fragments(fragments: Pieces, near: Neighbors, time: float, faces: Faces) -> Pieces:
     """Return pieces and balls at ``time`` frames after their own, from -1 to 1."""
     if time == 0.0:
         return fragments
     seconds = fragments.time + time * near.step
-    other = end_of_way(fragments, near, forward=time > 0.0)
+    other = end_of_way(fragments, near, faces, forward=time > 0.0)
     part = abs(time)
     rest = rest_centers(fragments)
     begin, end = fragments.center, turned(other.rotation, rest) + other.translation
     turn = _rotation_between(fragments, other, near.step * np.sign(time))
     rotation = Rotation.from_rotvec(part * turn).as_matrix() @ fragments.rotation
-    center = (1.0 - part) * begin + part * end
-    balls = ((1.0 - part) * fragments.projectile_position + part * other.projectile_position)
+    center = _between(begin, end, part)
+    balls = _between(fragments.projectile_position, other.projectile_position, part)
     return dataclasses.replace(
         fragments, time=seconds, rotation=rotation, center=center,
-        translation=center - turned(rotation, rest), projectile_position=balls)
+        translation=center - turned(rotation, rest), projectile_position=balls,
+        node_offset=_between(fragments.node_offset, other.node_offset, part))
 
 
-def end_of_way(fragments: FragmentsFrame, near: Neighbors, *, forward: bool) -> FragmentsFrame:
+def end_of_way(fragments: Pieces, near: Neighbors, faces: Faces, *, forward: bool) -> Pieces:
     """Return the pieces of ``fragments`` with the poses that they have one frame on, or before."""
     other = near.following if forward else near.previous
     if other is None:
@@ -81,12 +85,16 @@ def end_of_way(fragments: FragmentsFrame, near: Neighbors, *, forward: bool) -> 
     balls = other.projectile_position
     if len(balls) != len(fragments.projectile_position):
         balls = fragments.projectile_position
+    rotation, translation, offset = other.rotation[row], other.translation[row], (
+        fragments.node_offset)
+    if not fragments.is_rigid:
+        offset = offsets_toward(faces, fragments, other, rotation, translation)
     return dataclasses.replace(
-        fragments, rotation=other.rotation[row], translation=other.translation[row],
-        projectile_position=balls)
+        fragments, rotation=rotation, translation=translation, projectile_position=balls,
+        node_offset=offset)
 
 
-def coasted(fragments: FragmentsFrame, near: Neighbors, *, forward: bool) -> FragmentsFrame:
+def coasted(fragments: Pieces, near: Neighbors, *, forward: bool) -> Pieces:
     """Return pieces and balls that went on evenly for a frame, or came so."""
     seconds = near.step if forward else -near.step
     rest = rest_centers(fragments)
@@ -101,19 +109,18 @@ def coasted(fragments: FragmentsFrame, near: Neighbors, *, forward: bool) -> Fra
                                projectile_position=balls)
 
 
-def rest_centers(fragments: FragmentsFrame) -> Array:
+def rest_centers(fragments: Pieces) -> Array:
     """Return the centres of mass (k, 3) of pieces at rest [m]."""
     offset = fragments.center - fragments.translation
     return turned(np.swapaxes(fragments.rotation, 1, 2), offset)
 
 
-def turned(rotation: Array, vector: Array) -> Array:
-    """Return rotation (k, 3, 3) times vector (k, 3)."""
-    product: Array = np.einsum("kij,kj->ki", rotation, vector)
-    return product
+def _between(begin: Array, end: Array, part: float) -> Array:
+    """Return what lies at ``part`` of the way between two values."""
+    return (1.0 - part) * begin + part * end
 
 
-def _rotation_between(fragments: FragmentsFrame, other: FragmentsFrame, seconds: float) -> Array:
+def _rotation_between(fragments: Pieces, other: Pieces, seconds: float) -> Array:
     """Return rotation vectors (k, 3) from one pose to the other [rad].
 
     A piece may turn by more than half a circle: of all ways, the one is taken that is nearest to
@@ -132,27 +139,24 @@ def _rotation_between(fragments: FragmentsFrame, other: FragmentsFrame, seconds:
     return whole
 
 
-def forward_motion(fragments: FragmentsFrame, near: Neighbors, *, position: Array, met: Array,
-                   element: Array, material: Array, direction: Array, view: View,
-                   next_view: View, resolution: tuple[int, int], props: Sequence[Prop] = (),
-                   first_prop: int = 0) -> Array:
+def forward_motion(fragments: Pieces, near: Neighbors, faces: Faces, *, position: Array,
+                   met: Array, element: Array, material: Array, triangle: Array,
+                   direction: Array, view: View, next_view: View, resolution: tuple[int, int],
+                   props: Sequence[Prop] = (), first_prop: int = 0) -> Array:
     """Return where each pixel's point goes until the next frame, (h, w, 2) float32 [pixels].
 
     u runs to the right, v up, as comp programs have it. ``position`` (h, w, 3) [m] is in the
-    world, ``met`` (h, w) says where there is anything, ``element`` and ``material`` are -1 or
-    those of the surface, ``direction`` (h, w, 3) are the rays: what is nowhere moves with the
-    camera alone. The materials of ``props`` begin at ``first_prop``.
+    world, ``met`` (h, w) says where there is anything, ``element``, ``material`` and ``triangle``
+    are -1 or those of the surface, ``direction`` (h, w, 3) are the rays: what is nowhere moves
+    with the camera alone. The materials of ``props`` begin at ``first_prop``.
     """
     following = near.following or coasted(fragments, near, forward=True)
     here = np.where(met[..., None], position, view.eye + FAR_AWAY * direction).astype(np.float64)
     there = here.copy()
     on_piece = met & (element >= 0)
-    which = element[on_piece]
-    now = np.searchsorted(fragments.id, fragments.fragment[which])
-    then = np.searchsorted(following.id, following.fragment[which])
-    offset = here[on_piece] - fragments.translation[now]
-    rest = turned(np.swapaxes(fragments.rotation, 1, 2)[now], offset)
-    there[on_piece] = turned(following.rotation[then], rest) + following.translation[then]
+    there[on_piece] = carried_points(
+        faces, fragments, following, element=element[on_piece], triangle=triangle[on_piece],
+        point=here[on_piece])
     on_ball = met & (element < 0) & (material == 1)
     if on_ball.any() and len(following.projectile_position) == len(fragments.projectile_position):
         # The ball whose surface is nearest.

@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 
 from vfx.geometry.handoff.products import turned
-from vfx.geometry.handoff.types import Array, FragmentsFrame, Solid
+from vfx.geometry.handoff.types import Array, Pieces, Solid
 from vfx.raytrace.film.color import film_from_rec709
 from vfx.raytrace.film.cryptomatte import matte_channels, matte_header
 from vfx.raytrace.settings import PASSES, Film, Light
@@ -73,7 +73,7 @@ def channel_names(settings: Film) -> tuple[str, ...]:
     return tuple(channel for name in pass_names(settings) for channel in CHANNELS.get(name, ()))
 
 
-def named_passes(pixels: Mapping[str, Array], fragments: FragmentsFrame, light: Light,
+def named_passes(pixels: Mapping[str, Array], fragments: Pieces, light: Light,
                  film: Film) -> dict[str, Array]:
     """Expose, convert colours, and give the passes of ``film`` their names.
 
@@ -109,7 +109,7 @@ def named_passes(pixels: Mapping[str, Array], fragments: FragmentsFrame, light: 
     return named
 
 
-def matte_names(solid: Solid, fragments: FragmentsFrame,
+def matte_names(solid: Solid, fragments: Pieces,
                 props: Sequence[str] = ()) -> tuple[list[str], list[str]]:
     """Return the names that the two Cryptomattes of a frame know.
 
@@ -126,7 +126,7 @@ def matte_names(solid: Solid, fragments: FragmentsFrame,
     return [FLOOR, BALL, *props, *pieces], [FLOOR, BALL, *props, *materials]
 
 
-def mattes(pixels: Mapping[str, Array], solid: Solid, fragments: FragmentsFrame,
+def mattes(pixels: Mapping[str, Array], solid: Solid, fragments: Pieces,
            film: Film, props: Sequence[str] = ()) -> tuple[dict[str, Array], dict[str, Any]]:
     """Return channels and header attributes of both Cryptomattes.
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from vfx.device import Device, Launch
 from vfx.geometry.handoff.bodies import Body
-from vfx.geometry.handoff.types import Array, MotionFrame, Solid
+from vfx.geometry.handoff.types import Array, Motion, Solid
 from vfx.sim.bonds.cluster_bonds import Bonds, ClusterBonds
 from vfx.sim.bonds.flight import take_off
 from vfx.sim.bonds.lattice import LatticeBonds, is_lattice
@@ -406,19 +406,15 @@ class Simulation:
         kinetic = 0.5 * float((self._mass * (self.velocity**2).sum(1)).sum())
         return kinetic, float(self.bond_sums()["energy"].sum())
 
-    def frame(self, frame: int, since_step: int) -> MotionFrame:
+    def frame(self, frame: int, since_step: int) -> Motion:
         """Return the state as a frame; edges that broke after ``since_step`` come with it."""
-        sums = self.bond_sums()
-        edge, step = self.broken_edges(since_step)
-        velocity = self.velocity
-        lost = 1.0 - sums["count"] / np.maximum(self.initial_bonds, 1)
-        return MotionFrame(
-            frame=frame, step=self.step, time=self.time, position=self.position, velocity=velocity,
-            damage=lost.astype(np.float32), broken_edge=edge, broken_step=step,
-            projectile_position=self.balls.place, projectile_radius=self.balls.radius,
-            kinetic_energy=0.5 * float((self._mass * (velocity**2).sum(1)).sum()),
-            bond_energy=float(sums["energy"].sum()),
-            momentum=(self._mass[:, None] * velocity).sum(axis=0), n_bonds=self.n_bonds)
+        count = self.bond_sums()["count"]
+        edge, _ = self.broken_edges(since_step)
+        lost = 1.0 - count / np.maximum(self.initial_bonds, 1)
+        return Motion(
+            frame=frame, time=self.time, position=self.position, velocity=self.velocity,
+            damage=lost.astype(np.float32), broken_edge=edge,
+            projectile_position=self.balls.place, projectile_radius=self.balls.radius)
 
     def diagnostics(self) -> dict[str, float]:
         """Return one row of the history: time, energies [J], momentum [kg m/s], bonds.

@@ -15,7 +15,7 @@ import types
 
 import numpy as np
 
-from vfx.geometry.handoff.types import FragmentsFrame, Lineage, MotionFrame, Solid
+from vfx.geometry.handoff.types import Lineage, Motion, Pieces, Solid
 
 # The first is handed on; the second has to meet the real reader of images before the stand-in.
 from vfx.raytrace.camera.camera import camera_view  # noqa: F401
@@ -137,15 +137,13 @@ class Simulation:
 
     def frame(self, number, since_step):
         MADE.append(("sim", number))
-        broken = np.array([step for step in self._broken if step > since_step], np.int64)
+        broken = np.array([step for step in self._broken if step > since_step], np.int32)
         n = len(self._x)
-        return MotionFrame(
-            frame=number, step=self.step, time=float(self.step),
+        return Motion(
+            frame=number, time=float(self.step),
             position=np.repeat(self._x[:, None], 3, axis=1), velocity=np.zeros((n, 3)),
-            damage=np.zeros(n, np.float32), broken_edge=np.zeros(len(broken), np.int32),
-            broken_step=broken, projectile_position=np.zeros((0, 3)),
-            projectile_radius=np.zeros(0), kinetic_energy=0.0, bond_energy=0.0,
-            momentum=np.zeros(3), n_bonds=0)
+            damage=np.zeros(n, np.float32), broken_edge=broken,
+            projectile_position=np.zeros((0, 3)), projectile_radius=np.zeros(0))
 
     def diagnostics(self):
         return {"time": float(self.step), "kinetic_energy": float(self._x.sum())}
@@ -171,11 +169,11 @@ class Aligner:
         MADE.append(("align", frame))
         motion = self.read_motion(frame)
         center = (motion.position * self.density[0]).sum(axis=0)[None]
-        return FragmentsFrame(
+        return Pieces(
             frame=frame, time=motion.time, fragment=np.zeros(self.n, np.int32),
             id=np.zeros(1, np.int32), rotation=np.eye(3)[None], translation=np.zeros((1, 3)),
             center=center, velocity=np.zeros((1, 3)), angular_velocity=np.zeros((1, 3)),
-            mass=np.ones(1), count=np.array([self.n], np.int32), damage=motion.damage,
+            mass=np.ones(1), damage=motion.damage,
             projectile_position=motion.projectile_position,
             projectile_radius=motion.projectile_radius)
 

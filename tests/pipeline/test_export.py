@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from vfx.geometry.handoff.faces import all_faces
-from vfx.geometry.handoff.types import FragmentsFrame, Lineage, Solid
+from vfx.geometry.handoff.types import Lineage, Pieces, Solid
 from vfx.geometry.pieces.lineage import fragment_name
 from vfx.pipeline.cli.commands import main
 from vfx.pipeline.export import vdb as export_vdb
@@ -82,7 +82,7 @@ def shot(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def cached(shot: Path) -> tuple[Solid, Lineage, dict[int, FragmentsFrame]]:
+def cached(shot: Path) -> tuple[Solid, Lineage, dict[int, Pieces]]:
     work = shot.parent / "work"
 
     def load(name: str) -> dict[str, np.ndarray]:
@@ -91,7 +91,7 @@ def cached(shot: Path) -> tuple[Solid, Lineage, dict[int, FragmentsFrame]]:
 
     return (Solid.from_arrays(load("geometry/solid.npz")),
             Lineage.from_arrays(load("align/lineage.npz")),
-            {frame: FragmentsFrame.from_arrays(load(f"align/frame.{frame}.npz"))
+            {frame: Pieces.from_arrays(load(f"align/frame.{frame}.npz"))
              for frame in range(1001, 1006)})
 
 

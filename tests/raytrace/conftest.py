@@ -15,8 +15,8 @@ from scipy.spatial.transform import Rotation
 from vfx.geometry.divide.grid import build_solid
 from vfx.geometry.handoff.bodies import Body
 from vfx.geometry.handoff.faces import all_faces
-from vfx.geometry.handoff.types import Array, FragmentsFrame, Solid
-from vfx.raytrace.boundary.visible import moved_boundary
+from vfx.geometry.handoff.types import Array, Pieces, Solid
+from vfx.raytrace.boundary.make import make_boundary
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def kept(solid: Solid, keep: Array) -> Solid:
         body=solid.body[keep], cell=solid.cell[keep], edge=number[edge].astype(np.int32))
 
 
-def in_pieces(solid: Solid, pieces: int, seed: int, spread: float, turn: float) -> FragmentsFrame:
+def in_pieces(solid: Solid, pieces: int, seed: int, spread: float, turn: float) -> Pieces:
     """Cut a solid into Voronoi pieces, each moved and turned at random."""
     random = np.random.default_rng(seed)
     site = random.choice(solid.position, pieces, replace=False)
@@ -51,11 +51,11 @@ def in_pieces(solid: Solid, pieces: int, seed: int, spread: float, turn: float) 
     translation = site + move - np.einsum("kij,kj->ki", rotation, site)
     count = np.bincount(label, minlength=pieces)
     still = np.zeros((pieces, 3))
-    return FragmentsFrame(
+    return Pieces(
         frame=1001, time=0.0, fragment=label.astype(np.int32),
         id=np.arange(pieces, dtype=np.int32), rotation=rotation, translation=translation,
         center=site + move, velocity=still, angular_velocity=still, mass=count.astype(float),
-        count=count.astype(np.int32), damage=np.zeros(solid.n_particles, np.float32),
+        damage=np.zeros(solid.n_particles, np.float32),
         projectile_position=np.zeros((0, 3)), projectile_radius=np.zeros(0))
 
 
@@ -71,9 +71,9 @@ class HostBoundary:
     partner: Array
 
 
-def boundary_of(device: Any, solid: Solid, fragments: FragmentsFrame) -> HostBoundary:
+def boundary_of(device: Any, solid: Solid, fragments: Pieces) -> HostBoundary:
     """Return the boundary of a solid in pieces."""
-    boundary = moved_boundary(device, solid, all_faces(solid), fragments)
+    boundary = make_boundary(device, solid, all_faces(solid), fragments)
     triangle, piece, face, first, twin = (device.to_host(array) for array in (
         boundary.triangle, boundary.piece, boundary.face, boundary.first, boundary.twin))
     other = twin[face]
@@ -147,11 +147,11 @@ def keep_elements() -> Callable[[Solid, Array], Solid]:
 
 
 @pytest.fixture
-def make_pieces() -> Callable[..., FragmentsFrame]:
+def make_pieces() -> Callable[..., Pieces]:
     """One whole piece at rest, unless asked for more."""
 
     def make(solid: Solid, pieces: int = 1, seed: int = 1, spread: float = 0.0,
-             turn: float = 0.0) -> FragmentsFrame:
+             turn: float = 0.0) -> Pieces:
         return in_pieces(solid, pieces, seed, spread, turn)
 
     return make

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from vfx.geometry.handoff.faces import all_faces
+from vfx.raytrace.boundary.make import make_boundary
 from vfx.raytrace.light.environment import pixel_directions
 from vfx.raytrace.light.lights import sky_on_device
 from vfx.raytrace.scene import Rays, Scene, Surroundings
@@ -57,8 +58,9 @@ def traced_light(device, solid, fragments, look, origin, direction, sky, *, samp
     film = Film(resolution=(8, 8), samples=samples, color_space="linear-rec709", **settings)
     around = Surroundings(light, area_lights, {"stone": look}, floor or Plane(enabled=False),
                           floor_look or FloorLook(), None)
-    scene = Scene(device, solid, all_faces(solid), fragments, around, sky_on_device(device, sky),
-                  film, eye=np.array(eye), reach=1.0, pixel_angle=1e-4, fade_distance=1e9)
+    boundary = make_boundary(device, solid, all_faces(solid), fragments)
+    scene = Scene(device, boundary, solid, fragments, around, sky_on_device(device, sky), film,
+                  eye=np.array(eye), reach=1.0, pixel_angle=1e-4, fade_distance=1e9)
     n = len(origin)
     padded = -(-n * samples // 8) * 8
     index = np.minimum(np.arange(padded) // samples, n - 1)

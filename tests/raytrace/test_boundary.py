@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from vfx.geometry.handoff.faces import all_faces
-from vfx.raytrace.boundary.visible import boundary_faces
+from vfx.geometry.handoff.open_faces import open_faces
 
 from .conftest import boundary_of
 
@@ -58,10 +58,10 @@ def test_every_edge_of_a_piece_is_shared_bit_for_bit(device, make_solid, make_pi
 def test_only_faces_between_pieces_are_fracture(make_solid, make_pieces):
     solid = make_solid((4, 4, 1))
     fragments = make_pieces(solid)
-    whole = boundary_faces(all_faces(solid), fragments.fragment)
+    whole = open_faces(all_faces(solid), fragments.fragment)
     assert not whole.is_fracture.any() and len(whole.face) == 2 * 16 + 4 * 4
     halves = (solid.cell[:, 0] >= 2).astype(np.int32)
-    split = boundary_faces(all_faces(solid), halves)
+    split = open_faces(all_faces(solid), halves)
     assert split.is_fracture.sum() == 2 * 4
     assert set(split.owner[split.is_fracture & ~split.reverse]).isdisjoint(
         split.owner[split.is_fracture & split.reverse])

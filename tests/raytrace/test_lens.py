@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+from vfx.geometry.handoff.faces import all_faces
 from vfx.raytrace.camera.camera import camera_view, filter_table
 from vfx.raytrace.camera.motion import Neighbors, coasted, moved_fragments, rest_centers
 from vfx.raytrace.camera.path import camera_path, check_path
@@ -119,6 +120,7 @@ def test_moving_camera_blurs_what_stands(device, make_solid, make_pieces, floor_
 
 def test_pieces_pass_through_both_frames_and_turn_the_long_way(make_solid, make_pieces):
     solid = make_solid((4, 4, 4), spacing=0.1)
+    faces = all_faces(solid)
     now = make_pieces(solid, pieces=5, spread=0.1, turn=0.4)
     random = np.random.default_rng(1)
     now.angular_velocity = random.normal(size=(5, 3)) * [[1.0], [2.0], [4.0], [7.0], [10.0]]
@@ -126,15 +128,15 @@ def test_pieces_pass_through_both_frames_and_turn_the_long_way(make_solid, make_
     now.center = np.einsum("kij,kj->ki", now.rotation, random.normal(size=(5, 3))) + now.translation
     then = coasted(now, Neighbors(step=1.0), forward=True)
     near = Neighbors(None, then, 1.0)
-    end = moved_fragments(now, near, 1.0)
+    end = moved_fragments(now, near, 1.0, faces)
     assert np.allclose(end.rotation, then.rotation) and np.allclose(
         end.translation, then.translation)
-    half = moved_fragments(now, near, 0.5)
+    half = moved_fragments(now, near, 0.5, faces)
     halfway = coasted(now, Neighbors(step=0.5), forward=True)
     assert np.allclose(half.rotation, halfway.rotation)
     assert np.allclose(half.translation, halfway.translation)
     assert np.allclose(rest_centers(half), rest_centers(now))
-    back = moved_fragments(then, Neighbors(now, None, 1.0), -1.0)
+    back = moved_fragments(then, Neighbors(now, None, 1.0), -1.0, faces)
     assert np.allclose(back.rotation, now.rotation) and np.allclose(
         back.translation, now.translation)
 

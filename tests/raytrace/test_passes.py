@@ -128,8 +128,7 @@ def next_frame(solid, fragments, random):
         fragment=fragments.fragment.copy(), id=np.append(fragments.id, 9).astype(np.int32))
     split = (fragments.fragment == 5) & (solid.position[:, 1] > 0.35)
     following.fragment[split] = 9
-    for name in ("rotation", "translation", "center", "velocity", "angular_velocity", "mass",
-                 "count"):
+    for name in ("rotation", "translation", "center", "velocity", "angular_velocity", "mass"):
         values = getattr(following, name)
         setattr(following, name, np.concatenate([values, values[5:6]]))
     following.translation[9] += (0.0, 0.02, 0.0)

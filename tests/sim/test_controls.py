@@ -334,11 +334,11 @@ def test_crack_removes_just_the_bonds_that_cross_it(device: Device) -> None:
     every, cut = bonds_across(sim.solid, 3.0, crack)
     assert cut > 100
     assert sim.n_bonds == every - cut == sim.initial_bonds.sum() // 2
-    frame = sim.frame(1001, -1)
+    frame, (_, step) = sim.frame(1001, -1), sim.broken_edges(-1)
     assert np.array_equal(frame.damage, np.zeros(240, np.float32))
     assert sim.diagnostics()["broken_edges"] == 0
     # Elements on either side are no longer neighbours, from the first frame on.
-    assert len(frame.broken_edge) > 10 and np.array_equal(frame.broken_step, 0 * frame.broken_step)
+    assert len(frame.broken_edge) > 10 and not step.any()
     assert np.array_equal(sim.acceleration, np.zeros((240, 3), np.float32))
 
 

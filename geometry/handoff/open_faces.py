@@ -1,0 +1,62 @@
+"""Which faces are open: one answer for pieces, nodes, what is seen, and exports.
+
+A face is open on the outside of a body, between two pieces, and where a crack within a piece has
+parted its two elements. One inside of the matter belongs to two elements: open, it is seen from
+both, so it counts twice, each copy facing out of the element that owns it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from vfx.geometry.handoff.faces import spans
+from vfx.geometry.handoff.types import Array, Faces
+
+_NONE = np.zeros(0, np.int32)
+
+
+@dataclass(frozen=True)
+class OpenFaces:
+    """Faces that are open, f of them; one between two elements comes twice.
+
+    Those in their stored direction come first, the reversed copies after them, each in order.
+    """
+
+    face: Array           # (f,) int64: index into the faces
+    owner: Array          # (f,) int32: element that the face bounds
+    reverse: Array        # (f,) bool: whether the stored corners must be turned around
+    is_fracture: Array    # (f,) bool: between two elements, not on the original surface
+
+
+def are_open(faces: Faces, fragment: Array, crack_edge: Array = _NONE) -> Array:
+    """Return (f,) bool: which of all the faces are open.
+
+    ``fragment`` (n,) is the piece of each element, ``crack_edge`` (e,) the edges within pieces
+    that do not hold any more.
+    """
+    first, second = faces.side[:, 0], faces.side[:, 1]
+    is_open: Array = (second < 0) | (fragment[first] != fragment[second])
+    if len(crack_edge):
+        is_open[faces_of_edges(faces, crack_edge)] = True
+    return is_open
+
+
+def open_faces(faces: Faces, fragment: Array, crack_edge: Array = _NONE) -> OpenFaces:
+    """Select the faces that are open, as :func:`are_open` says."""
+    first, second = faces.side[:, 0], faces.side[:, 1]
+    is_open, inner = are_open(faces, fragment, crack_edge), second >= 0
+    front = np.flatnonzero(is_open)
+    back = np.flatnonzero(is_open & inner)
+    return OpenFaces(
+        face=np.concatenate([front, back]),
+        owner=np.concatenate([first[front], second[back]]),
+        reverse=np.repeat([False, True], [len(front), len(back)]),
+        is_fracture=np.concatenate([inner[front], inner[back]]))
+
+
+def faces_of_edges(faces: Faces, edge: Array) -> Array:
+    """Return the faces (f,) int64 of adjacency edges (e,), edge by edge: some have several."""
+    first = np.searchsorted(faces.edge, edge)
+    return spans(first, np.searchsorted(faces.edge, edge, side="right") - first)

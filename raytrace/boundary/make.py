@@ -1,0 +1,33 @@
+"""From pieces to triangles: one maker for rigid pieces, one for those that deform."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from vfx.device import Device
+from vfx.geometry.handoff.open_faces import open_faces
+from vfx.geometry.handoff.types import Faces, Pieces, Solid
+from vfx.raytrace.boundary.deforming import deforming_boundary
+from vfx.raytrace.boundary.visible import Boundary, Corners, fan_boundary
+
+
+def make_boundary(device: Device, solid: Solid, faces: Faces, pieces: Pieces) -> Boundary:
+    """Return the boundary of every piece at its place, as triangles.
+
+    Raises ValueError where the pieces do not belong to the solid or are nowhere.
+    """
+    if len(pieces.fragment) != solid.n_particles:
+        raise ValueError(f"frame {pieces.frame}: fragments of {len(pieces.fragment)} "
+                         f"particles, but the solid has {solid.n_particles}; align them again")
+    if not (np.isfinite(pieces.rotation).all() and np.isfinite(pieces.translation).all()):
+        raise ValueError(f"frame {pieces.frame}: a fragment's transform is not finite; "
+                         "simulate and align that frame again")
+    make = rigid_boundary if pieces.is_rigid else deforming_boundary
+    return make(device, solid, faces, pieces)
+
+
+def rigid_boundary(device: Device, solid: Solid, faces: Faces, pieces: Pieces) -> Boundary:
+    """Return the boundary of pieces that take the corners of their faces with them."""
+    chosen = open_faces(faces, pieces.fragment, pieces.crack_edge)
+    corners = Corners(faces.start[chosen.face], faces.corner, faces.vertex)
+    return fan_boundary(device, solid, faces, pieces, chosen, corners, faces.normal)
