@@ -12,13 +12,12 @@ import itertools
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from vfx.bench.validation.findings import Report
 from vfx.device import open_device
 from vfx.geometry.divide.grid import build_solid
 from vfx.geometry.handoff.bodies import Body
+from vfx.geometry.handoff.components import components
 from vfx.geometry.handoff.types import Array
 from vfx.sim.bonds.plan import make_plan
 from vfx.sim.bonds.simulate import Simulation
@@ -46,9 +45,7 @@ def examine(sim: Simulation) -> Outcome:
     """Count the fragments: connected components over unbroken adjacency edges."""
     edge = np.delete(sim.solid.edge, sim.broken_edges(0)[0], axis=0)
     n = sim.solid.n_particles
-    graph = coo_array((np.ones(len(edge), bool), edge.T), shape=(n, n))
-    _, label = connected_components(graph, directed=False)
-    size = np.bincount(label)
+    size = np.bincount(components(n, edge)[1])
     speed = np.linalg.norm(sim.velocity, axis=1)
     return Outcome(
         n_fragments=len(size), largest=float(size.max() / n),

@@ -6,13 +6,12 @@ import math
 from itertools import product
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from vfx.device import Device
 from vfx.geometry.divide.grid import box_edges
 from vfx.geometry.divide.sources import surface_area, surface_volume
 from vfx.geometry.divide.thickness import way_out
+from vfx.geometry.handoff.components import components
 from vfx.geometry.handoff.cube_faces import box_cells
 from vfx.geometry.handoff.elements import Elements, Progress, Surface
 from vfx.geometry.handoff.faces import empty_faces
@@ -123,8 +122,7 @@ def _fill(
 
 
 def _notes(n: int, spacing: float, filled: float, edge: Array) -> list[str]:
-    graph = coo_array((np.ones(len(edge), np.int8), (edge[:, 0], edge[:, 1])), shape=(n, n))
-    n_parts, part = connected_components(graph.tocsr(), directed=False)
+    n_parts, part = components(n, edge)
     notes = [f"{counted(n, 'cube')} of {spacing:.4g} m for {100 * filled:.2f} % of the mesh's "
              "volume."]
     if n_parts > 1:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
+from vfx.geometry.handoff.components import components
 from vfx.geometry.handoff.types import Array
 from vfx.geometry.mesh.topology import find_topology
 
@@ -44,10 +43,7 @@ def solids(vertex: Array, triangle: Array) -> list[Array]:
                     and _winding(probe, corners[a]) < -0.5]
         if inside and len(cavities) < len(inside):
             link.append((s, min(inside, key=lambda a: volume[a])))
-    pair = np.array(link, np.int64).reshape(-1, 2)
-    graph = coo_array((np.ones(len(pair), np.int8), (pair[:, 0], pair[:, 1])),
-                      shape=(n_shells, n_shells))
-    n_solids, of_shell = connected_components(graph.tocsr(), directed=False)
+    n_solids, of_shell = components(n_shells, np.array(link, np.int64).reshape(-1, 2))
     return [np.flatnonzero(of_shell[shell] == s) for s in range(n_solids)]
 
 
