@@ -1,4 +1,4 @@
-"""Bodies of a shot, divided each in its own way and put together in the world.
+"""The one builder of solids: bodies, divided each in its own way and put together in the world.
 
 The axes of a body are those of its surface: the ``anchor`` of its mesh, or the centre of its
 box, is their origin. A body is rotated about that and moved to its ``center``.
@@ -16,15 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from vfx.device import Device
-from vfx.geometry.divide.check import check_elements, check_whole
-from vfx.geometry.divide.cubes import block_elements, divide_grid
+from vfx.geometry.divide.check import check_elements, check_solid
+from vfx.geometry.divide.cubes import block_bytes, block_elements, divide_grid
 from vfx.geometry.divide.grading import toward_impact
-from vfx.geometry.divide.grid import (
-    TOLERANCE,
-    block_bytes,
-    body_orientation,
-    refuse_box_overlap,
-)
+from vfx.geometry.divide.overlap import TOLERANCE, refuse_box_overlap
 from vfx.geometry.divide.shell import divide_shell
 from vfx.geometry.divide.sources import (
     block_edges,
@@ -46,6 +41,7 @@ from vfx.geometry.divide.voronoi import divide_voronoi
 from vfx.geometry.handoff.bodies import Body
 from vfx.geometry.handoff.elements import Elements, Progress, Surface
 from vfx.geometry.handoff.faces import empty_faces, join_faces
+from vfx.geometry.handoff.orientation import body_orientation
 from vfx.geometry.handoff.products import turned
 from vfx.geometry.handoff.types import Array, Faces, Solid
 from vfx.geometry.inside.crossings import build_tree, points_inside
@@ -99,7 +95,7 @@ def build_solid(
             raise ValueError(f"body '{body.name}' {_told(error, body, folder)}") from None
     refuse_overlap(device, parts)
     solid = _assemble(parts)
-    check_whole(solid)
+    check_solid(solid)
     notes = {}
     for part in parts:
         report = surface_of(part.body, folder)[1]
@@ -132,14 +128,7 @@ def check_bodies(bodies: Sequence[Body], folder: Path | None = None) -> None:
     if 3 * n_elements >= 2**31:
         raise ValueError(f"the bodies have {n_elements:,} elements, but only {2**31 // 3:,} or so "
                          "can be numbered; use fewer")
-    boxes = [body for body in bodies if not body.mesh]
-    if boxes:
-        refuse_box_overlap(
-            [body.name for body in boxes],
-            center=np.array([body.center for body in boxes], dtype=np.float64),
-            half=np.array([block_edges(body) for body in boxes]) / 2,
-            axes=np.stack([body_orientation(body) for body in boxes]),
-            slack=TOLERANCE * min(body_size(body).spacing for body in boxes))
+    refuse_box_overlap(bodies)
 
 
 def check_place(body: Body, folder: Path | None = None) -> None:
@@ -205,7 +194,7 @@ def solid_bytes(bodies: Sequence[Body], folder: Path | None = None) -> int:
     needed = 0
     for body in bodies:
         if body.is_block:
-            needed += block_bytes(body)
+            needed += block_bytes(body.cells)
             continue
         n_triangles = len(surface_of(body, folder)[0].triangle)
         needed += _PEAK_BYTES[body.shape] * body_size(body, folder).elements

@@ -20,9 +20,9 @@ from vfx.device import Device
 from vfx.geometry.divide.blue_noise import DENSITY, SURFACE_DENSITY
 from vfx.geometry.divide.filling import PLACES, Filling, even_places
 from vfx.geometry.divide.grading import toward_impact
-from vfx.geometry.divide.grid import body_orientation
 from vfx.geometry.handoff.bodies import ASSET, Body
 from vfx.geometry.handoff.elements import Surface
+from vfx.geometry.handoff.orientation import body_orientation
 from vfx.geometry.handoff.products import turned
 from vfx.geometry.handoff.types import Array
 from vfx.geometry.mesh.files import RawMesh, read_raw_mesh

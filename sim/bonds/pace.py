@@ -13,7 +13,7 @@ import numpy as np
 
 from vfx.device import Device
 from vfx.geometry.divide.blue_noise import DENSITY
-from vfx.geometry.divide.grid import build_solid
+from vfx.geometry.divide.build import build_solid
 from vfx.geometry.divide.sources import body_size
 from vfx.geometry.handoff.bodies import Body
 from vfx.sim.bonds.cluster_bonds import ClusterBonds
@@ -45,9 +45,9 @@ def seconds_per_bond(device: Device, body: Body, material: Material, solver: Sol
     finer = DENSITY ** (1 / 3) if body.grading_deviation else size.spacing / spacing
     horizon = solver.horizon * finer
     x, y, z = (min(n, LARGEST_SIDE) for n in (body.cells if body.is_block else IRREGULAR_CELLS))
-    solid = build_solid([Body(
-        name=body.name, material=body.material, cells=(x, y, z), spacing=spacing,
-        rotation=body.rotation)])
+    block = Body(name=body.name, material=body.material, cells=(x, y, z), spacing=spacing,
+                 rotation=body.rotation)
+    solid = build_solid(device, [block]).solid
     simulation = Simulation(
         device, solid, {body.material: material},
         dataclasses.replace(solver, gravity=(0.0, 0.0, 0.0), horizon=horizon), Floor(enabled=False),

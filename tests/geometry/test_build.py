@@ -14,10 +14,9 @@ from vfx.device import open_device
 from vfx.geometry.assets.catalog import ASSETS, make_asset
 from vfx.geometry.divide import cubes
 from vfx.geometry.divide.build import build_solid, check_bodies, lowest_point, solid_bytes
-from vfx.geometry.divide.check import check_elements, check_whole
+from vfx.geometry.divide.check import check_elements, check_solid
 from vfx.geometry.divide.cubes import _fill as fill
 from vfx.geometry.divide.cubes import block_elements, cell_edges
-from vfx.geometry.divide.grid import build_solid as build_blocks
 from vfx.geometry.divide.sources import body_size, source_hash, surface_of, surface_volume
 from vfx.geometry.handoff.bodies import Body
 from vfx.geometry.handoff.cube_faces import grid_faces
@@ -37,13 +36,6 @@ def ball(tmp_path) -> str:
 
 
 # ------------------------------------------------------------------ cubes
-
-def test_blocks_are_built_as_ever(device):
-    bodies = [body("a", cells=(3, 4, 5), spacing=0.1, rotation=(10.0, 20.0, 30.0)),
-              body("c", cells=(2, 2, 2), center=(5.0, 0.0, 0.0))]
-    new, old = build_solid(device, bodies).solid.to_arrays(), build_blocks(bodies).to_arrays()
-    assert all(np.array_equal(new[name], old[name]) for name in old)
-
 
 def test_cubes_in_a_mesh_are_those_whose_centres_are_inside(device, ball):
     solid = build_solid(device, [body(mesh=ball, spacing=0.007)]).solid
@@ -237,7 +229,7 @@ def test_a_damaged_solid_of_cubes_is_refused(device, ball):
                           ({"volume": solid.volume * 1.01}, "lambda"),
                           ({"cell": solid.cell[::-1].copy()}, "order of their cells")):
         with pytest.raises(ValueError, match=says):
-            check_whole(dataclasses.replace(solid, **changes))
+            check_solid(dataclasses.replace(solid, **changes))
 
 
 # ------------------------------------------------------------------ assets
