@@ -44,7 +44,7 @@ from vfx.geometry.handoff.faces import empty_faces, join_faces
 from vfx.geometry.handoff.orientation import body_orientation
 from vfx.geometry.handoff.products import turned
 from vfx.geometry.handoff.types import Array, Faces, Solid
-from vfx.geometry.inside.crossings import build_tree, points_inside
+from vfx.geometry.inside.door import points_inside
 from vfx.geometry.mesh.inspect import MeshReport, PlacedError, counted
 
 #: Bytes of memory at the peak for an element and for a triangle, by shape: from above what
@@ -324,13 +324,13 @@ def refuse_overlap(device: Device, parts: Sequence[_Part]) -> None:
                   and (low[a] < high[b]).all() and (low[b] < high[a]).all()]
         if not others:
             continue
-        tree = build_tree(part.surface.vertex, part.surface.triangle)
-        for b in others:
-            near = ((world[b] > low[a]) & (world[b] < high[a])).all(axis=1)
-            local = (world[b][near] - np.array(part.body.center)) @ part.axes
-            inside = points_inside(device, tree, local)
-            if inside.any():
+        near = [world[b][((world[b] > low[a]) & (world[b] < high[a])).all(axis=1)] for b in others]
+        local = (np.concatenate(near) - np.array(part.body.center)) @ part.axes
+        inside = points_inside(device, part.surface, local)
+        for b, of_other in zip(others, np.split(inside, np.cumsum([len(x) for x in near])[:-1]),
+                               strict=True):
+            if of_other.any():
                 raise ValueError(
                     f"bodies '{part.body.name}' and '{parts[b].body.name}' overlap at rest "
-                    f"({counted(int(inside.sum()), 'element')} of the second inside the first); "
+                    f"({counted(int(of_other.sum()), 'element')} of the second inside the first); "
                     "move or turn one of them")

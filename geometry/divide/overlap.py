@@ -20,7 +20,7 @@ from vfx.geometry.handoff.bodies import Body
 from vfx.geometry.handoff.orientation import body_orientation
 from vfx.geometry.handoff.products import turned
 from vfx.geometry.handoff.types import Array
-from vfx.geometry.inside.crossings import build_tree, points_inside
+from vfx.geometry.inside.door import points_inside
 
 #: Share of lambda by which lattices may be off and touching boxes may overlap: far above
 #: round-off, far below anything that matters to bonds or pictures.
@@ -87,9 +87,8 @@ def find_overlaps(
         point = corner + extent * even_places(SAMPLES)
         for body in (bodies[a], bodies[b]):
             surface = surface_of(body, folder)[0]
-            tree = build_tree(surface.vertex, surface.triangle)
             local = (point - np.array(body.center)) @ body_orientation(body)
-            point = point[points_inside(device, tree, local)]
+            point = point[points_inside(device, surface, local)]
         if len(point):
             yield Overlap((bodies[a].name, bodies[b].name), point.mean(axis=0),
                           len(point) / SAMPLES * float(extent.prod()))

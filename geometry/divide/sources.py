@@ -61,21 +61,6 @@ def placement_of(body: Body, folder: Path | None = None) -> Placement:
     return find_placement(_raw_mesh(body.mesh, str(_path(body, folder))), body)
 
 
-def encloses(surface: Surface, point: Array) -> bool:
-    """Whether a closed surface has a point (3,) inside: by the solid angle that it fills there."""
-    if (point < surface.vertex.min(axis=0)).any() or (point > surface.vertex.max(axis=0)).any():
-        return False
-    toward = surface.vertex - point
-    distance = np.linalg.norm(toward, axis=1)
-    a, b, c = (toward[surface.triangle[:, k]] for k in range(3))
-    la, lb, lc = (distance[surface.triangle[:, k]] for k in range(3))
-    # Van Oosterom and Strackee 1983: the solid angle of a triangle.
-    volume = np.einsum("ti,ti->t", a, np.cross(b, c))
-    along = (la * lb * lc + np.einsum("ti,ti->t", a, b) * lc + np.einsum("ti,ti->t", b, c) * la
-             + np.einsum("ti,ti->t", c, a) * lb)
-    return bool(np.arctan2(volume, along).sum() > np.pi)
-
-
 def source_hash(body: Body, folder: Path | None = None) -> str:
     """Return a hash of what a body's mesh is made from, or "" for boxes; FileNotFoundError."""
     if not body.mesh:

@@ -8,6 +8,7 @@ import numpy as np
 
 from vfx.geometry.handoff.components import components
 from vfx.geometry.handoff.types import Array
+from vfx.geometry.inside.door import winding_about
 from vfx.geometry.mesh.topology import find_topology
 
 
@@ -37,21 +38,11 @@ def solids(vertex: Array, triangle: Array) -> list[Array]:
         probe = corners[s][0, 0]
         around = np.flatnonzero((lower < probe).all(axis=1) & (probe < upper).all(axis=1)
                                 & (volume > 0.0))
-        inside = [a for a in around if a != s and _winding(probe, corners[a]) > 0.5]
+        inside = [a for a in around if a != s and winding_about(probe, corners[a]) > 0.5]
         cavities = [a for a in np.flatnonzero(volume < 0.0) if volume[s] > 0.0 and a != s
                     and (lower[a] < probe).all() and (probe < upper[a]).all()
-                    and _winding(probe, corners[a]) < -0.5]
+                    and winding_about(probe, corners[a]) < -0.5]
         if inside and len(cavities) < len(inside):
             link.append((s, min(inside, key=lambda a: volume[a])))
     n_solids, of_shell = components(n_shells, np.array(link, np.int64).reshape(-1, 2))
     return [np.flatnonzero(of_shell[shell] == s) for s in range(n_solids)]
-
-
-def _winding(point: Array, corner: Array) -> float:
-    """Return the winding number of triangles (t, 3, 3) about a point."""
-    a, b, c = (corner[:, k] - point for k in range(3))
-    la, lb, lc = (np.linalg.norm(v, axis=1) for v in (a, b, c))
-    dots = [(x * y).sum(axis=1) for x, y in ((a, b), (b, c), (c, a))]
-    volume = (a * np.cross(b, c)).sum(axis=1)
-    angle = np.arctan2(volume, la * lb * lc + dots[0] * lc + dots[1] * la + dots[2] * lb)
-    return float(angle.sum() / (2.0 * np.pi))
