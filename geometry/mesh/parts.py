@@ -1,4 +1,4 @@
-"""The solids of a mesh: its closed shells, each wall of a cavity with the body around it."""
+"""The parts of a mesh: its closed shells, each wall of a cavity with the part around it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from vfx.geometry.inside.door import winding_about
 from vfx.geometry.mesh.topology import find_topology
 
 
-def solids(vertex: Array, triangle: Array) -> list[Array]:
-    """Return the triangles of each solid of a mesh, ``vertex`` (v, 3) and ``triangle`` (t, 3).
+def mesh_parts(vertex: Array, triangle: Array) -> list[Array]:
+    """Return the triangles of each part of a mesh, ``vertex`` (v, 3) and ``triangle`` (t, 3).
 
-    A closed shell with a negative volume is the wall of a cavity: it belongs to the smallest body
-    that it is inside of. Bodies that reach into one another are one solid.
+    A closed shell with a negative volume is the wall of a cavity: it belongs to the smallest part
+    that it is inside of. Parts that reach into one another are one.
     """
-    # Bodies that only touch, at a vertex or along an edge, stay apart.
+    # Parts that only touch, at a vertex or along an edge, stay apart.
     shell = find_topology(vertex, triangle).shell
     n_shells = int(shell.max()) + 1
     if n_shells == 1:
@@ -44,5 +44,5 @@ def solids(vertex: Array, triangle: Array) -> list[Array]:
                     and winding_about(probe, corners[a]) < -0.5]
         if inside and len(cavities) < len(inside):
             link.append((s, min(inside, key=lambda a: volume[a])))
-    n_solids, of_shell = components(n_shells, np.array(link, np.int64).reshape(-1, 2))
-    return [np.flatnonzero(of_shell[shell] == s) for s in range(n_solids)]
+    n_parts, of_shell = components(n_shells, np.array(link, np.int64).reshape(-1, 2))
+    return [np.flatnonzero(of_shell[shell] == s) for s in range(n_parts)]

@@ -1,6 +1,6 @@
-"""Which elements of a body are one solid: bonds join no others, however near they are.
+"""Which elements are of one part of a body: bonds join no others, however near they are.
 
-A mesh may hold several solids, and two of them within a horizon of each other would be glued
+A mesh may have several parts, and two of them within a horizon of each other would be glued
 together by the springs across the air between them.
 """
 

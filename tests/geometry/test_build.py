@@ -241,7 +241,7 @@ def test_assets_are_sound_solids_with_uv_and_no_chance(name):
     assert np.array_equal(raw.triangle, again.triangle)
     report = inspect_only(open_device("cpu"), raw, body(mesh="m", elements=10))
     assert not list(report.problems()), list(report.problems())
-    assert (report.crossings, report.bodies, report.cavities) == (0, 1, 0)
+    assert (report.crossings, report.parts, report.cavities) == (0, 1, 0)
     assert raw.uv is not None and raw.uv.shape == (*raw.triangle.shape, 2)
     assert raw.vertex[:, 1].min() == pytest.approx(0.0, abs=1e-5)
 
@@ -359,10 +359,10 @@ def test_a_mesh_that_lies_on_itself_is_refused_with_the_place_and_a_way_out(devi
         build_solid(device, [body(mesh=path, shape="voronoi", elements=2500)])
 
 
-def test_solids_too_thin_for_a_tetrahedron_are_placed_where_the_file_has_them(device, tmp_path):
+def test_parts_too_thin_for_a_tetrahedron_are_placed_where_the_file_has_them(device, tmp_path):
     raw = joined(box(center=(0.0, 70.0, 0.0)), box((1e-3, 0.1, 1e-3), center=(0.0, 90.0, 0.0)))
     path = str(write_obj(tmp_path / "m.obj", raw))
-    with pytest.raises(ValueError, match=r"1 of its 2 solids .* near \(0, 90, 0\) in the coord"):
+    with pytest.raises(ValueError, match=r"1 of its 2 parts .* near \(0, 90, 0\) in the coord"):
         build_solid(device, [body(mesh=path, mesh_up="z", mesh_unit="cm", shape="tet-shell",
                                   spacing=2e-3)])
 
