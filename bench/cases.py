@@ -16,7 +16,7 @@ import numpy as np
 
 from vfx.bench.points import dragon_points, irregular_solid, vase_points
 from vfx.device import Device
-from vfx.geometry.divide.grid import build_solid
+from vfx.geometry.divide.build import build_solid
 from vfx.geometry.handoff.bodies import Body
 from vfx.geometry.handoff.types import Array, Solid
 from vfx.pipeline.errors import DamagedFile, MissingInput
@@ -74,14 +74,14 @@ def glass_shot(n_particles: int | None) -> Shot:
 
 def flying_glass(device: Device, shot: Shot) -> Simulation:
     """Return the shot as it is, projectile and all."""
-    return Simulation(device, build_solid(shot.bodies), shot.materials, shot.solver, shot.floor,
-                      shot.projectiles, shot.weakening, shot.bodies)
+    return Simulation(device, build_solid(device, shot.bodies).solid, shot.materials, shot.solver,
+                      shot.floor, shot.projectiles, shot.weakening, shot.bodies)
 
 
 def swinging_glass(device: Device, shot: Shot, layout: BondLayout | None = None) -> Simulation:
     """Return the plate before any impact."""
-    simulation = Simulation(device, build_solid(shot.bodies), shot.materials, shot.solver,
-                            shot.floor, weakening=shot.weakening, layout=layout)
+    simulation = Simulation(device, build_solid(device, shot.bodies).solid, shot.materials,
+                            shot.solver, shot.floor, weakening=shot.weakening, layout=layout)
     return swing(simulation)
 
 
@@ -95,7 +95,8 @@ def irregular_body(device: Device, name: str, solid: Solid, contact: bool) -> Si
 def block(device: Device, cells: tuple[int, int, int], horizon: float,
           layout: BondLayout | None = None) -> Simulation:
     """Return a block of cubes."""
-    solid = build_solid([Body(name="block", material="glass", cells=cells, spacing=_LENGTH_SCALE)])
+    body = Body(name="block", material="glass", cells=cells, spacing=_LENGTH_SCALE)
+    solid = build_solid(device, [body]).solid
     return swing(Simulation(device, solid, {"glass": GLASS}, Solver(horizon=horizon),
                             Floor(enabled=False), layout=layout))
 

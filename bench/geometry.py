@@ -28,8 +28,8 @@ from vfx.bench.shell_case import shell_rows
 from vfx.bench.timing import load_warning, peak_memory
 from vfx.device import Device
 from vfx.geometry.divide.cells import voronoi_cells
-from vfx.geometry.divide.shell import divide_shell
 from vfx.geometry.divide.sources import surface_of
+from vfx.geometry.divide.tet_shell import divide_tet_shell
 from vfx.geometry.divide.voronoi import divide_voronoi
 from vfx.geometry.handoff.bodies import Body
 from vfx.geometry.handoff.elements import Elements, Progress, Surface
@@ -150,7 +150,7 @@ def _divide(
     if case == "serpent":
         return divide_voronoi(device, surface, spacing=None, count=count, seed=0,
                               progress=progress)
-    return divide_shell(device, surface, spacing=None, count=count, layers=6, seed=0,
+    return divide_tet_shell(device, surface, spacing=None, count=count, layers=6, seed=0,
                         progress=progress)
 
 

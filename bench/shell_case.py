@@ -6,7 +6,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from vfx.bench.rows import Row
-from vfx.geometry.divide.shell import SLIVER_ANGLE
+from vfx.geometry.divide.tet_shell import SLIVER_ANGLE
 from vfx.geometry.divide.tetrahedra import least_dihedral
 from vfx.geometry.handoff.elements import Elements
 from vfx.geometry.handoff.faces import Faces

@@ -17,7 +17,7 @@ import numpy as np
 
 from vfx.bench.validation.findings import Report
 from vfx.device import Device, open_device
-from vfx.geometry.divide.grid import build_solid
+from vfx.geometry.divide.build import build_solid
 from vfx.geometry.handoff.bodies import Body
 from vfx.sim.bonds.simulate import Simulation
 from vfx.sim.matter.material import bond_stiffness, critical_stretch, lattice_offsets
@@ -48,7 +48,7 @@ def measured_energy(device: Device, horizon: float) -> float:
     cells = (2 * reach + 1, 2 * reach + 1, 2 * reach)
     bodies = [Body(name="block", material="tough", cells=cells, spacing=SPACING)]
     sim = Simulation(
-        device, build_solid(bodies), {"tough": TOUGH},
+        device, build_solid(device, bodies).solid, {"tough": TOUGH},
         Solver(horizon=horizon, gravity=(0.0, 0.0, 0.0), contact_stiffness=0.0),
         Floor(enabled=False), (), (), bodies)
     x = sim.solid.position

@@ -12,13 +12,12 @@ import itertools
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from vfx.bench.validation.findings import Report
 from vfx.device import open_device
-from vfx.geometry.divide.grid import build_solid
+from vfx.geometry.divide.build import build_solid
 from vfx.geometry.handoff.bodies import Body
+from vfx.geometry.handoff.components import components
 from vfx.geometry.handoff.types import Array
 from vfx.sim.bonds.plan import make_plan
 from vfx.sim.bonds.simulate import Simulation
@@ -46,9 +45,7 @@ def examine(sim: Simulation) -> Outcome:
     """Count the fragments: connected components over unbroken adjacency edges."""
     edge = np.delete(sim.solid.edge, sim.broken_edges(0)[0], axis=0)
     n = sim.solid.n_particles
-    graph = coo_array((np.ones(len(edge), bool), edge.T), shape=(n, n))
-    _, label = connected_components(graph, directed=False)
-    size = np.bincount(label)
+    size = np.bincount(components(n, edge)[1])
     speed = np.linalg.norm(sim.velocity, axis=1)
     return Outcome(
         n_fragments=len(size), largest=float(size.max() / n),
@@ -63,9 +60,10 @@ def drop(material: Material, horizon: float = 3.0) -> Outcome:
     solver = Solver(horizon=horizon)
     plan = make_plan(bodies, {"clay": material}, solver)
     solver = replace(solver, timestep=min(plan.auto_step, 2.0**-22))
-    solid = build_solid(bodies)
+    device = open_device("cpu")
+    solid = build_solid(device, bodies).solid
     floor = Floor(height=float(solid.position[:, 1].min()) - 0.8e-3)
-    sim = Simulation(open_device("cpu"), solid, {"clay": material}, solver, floor, (), (), bodies)
+    sim = Simulation(device, solid, {"clay": material}, solver, floor, (), (), bodies)
     sim.advance(round(3e-4 / solver.timestep))
     return examine(sim)
 
@@ -80,7 +78,8 @@ def shoot(stiffness: float, timestep: float) -> tuple[Outcome, bool]:
                       stiffness=stiffness)
     solver = Solver(timestep=timestep, gravity=(0.0, 0.0, 0.0))
     plan = make_plan(bodies, {"glass": GLASS}, solver, (ball,))
-    sim = Simulation(open_device("cpu"), build_solid(bodies), {"glass": GLASS}, solver,
+    device = open_device("cpu")
+    sim = Simulation(device, build_solid(device, bodies).solid, {"glass": GLASS}, solver,
                      Floor(enabled=False), (ball,), (), bodies)
     sim.advance(round(6e-5 / timestep))
     return examine(sim), plan.complaint(2.0**-23) is not None

@@ -15,7 +15,7 @@ import numpy as np
 from vfx.bench.validation.findings import Report
 from vfx.bench.validation.lammps_peer import Plate, is_present, run_lammps
 from vfx.device import open_device
-from vfx.geometry.divide.grid import build_solid
+from vfx.geometry.divide.build import build_solid
 from vfx.geometry.handoff.bodies import Body
 from vfx.geometry.handoff.types import Array
 from vfx.sim.bonds.simulate import Simulation
@@ -35,7 +35,8 @@ def make_simulation(
     rules = {"edge_volume": "partial", "break_rule": "smaller", **options}
     solver = Solver(horizon=HORIZON, timestep=timestep, gravity=(0.0, 0.0, 0.0),
                     contact_stiffness=0.0, **rules)  # type: ignore[arg-type]
-    return Simulation(open_device("cpu"), build_solid(bodies), {"glass": material}, solver,
+    device = open_device("cpu")
+    return Simulation(device, build_solid(device, bodies).solid, {"glass": material}, solver,
                       Floor(enabled=False), (), (), bodies)
 
 

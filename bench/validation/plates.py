@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from vfx.device import open_device
-from vfx.geometry.divide.grid import build_solid
+from vfx.geometry.divide.build import build_solid
 from vfx.geometry.handoff.bodies import Body
 from vfx.geometry.handoff.types import Array
 from vfx.sim.bonds.simulate import Simulation
@@ -33,7 +33,8 @@ def make_plate(
     thick = (cells[2] + 1) * spacing
     cracks = [Crack(origin=(x0, y, -0.5 * thick), u=(x1 - x0, 0.0, 0.0), v=(0.0, 0.0, thick))
               for x0, x1, y in notches]
-    return Simulation(open_device("cpu"), build_solid(bodies), {"plate": material}, solver,
+    device = open_device("cpu")
+    return Simulation(device, build_solid(device, bodies).solid, {"plate": material}, solver,
                       Floor(enabled=False), (), (), bodies, regions=regions, cracks=cracks)
 
 

@@ -42,7 +42,7 @@ PROVEN = 5
 MOST_CELLS = 60_000_000
 #: Number of points times distance cubed, a volume; and more of them a surface, times distance
 #: squared (measured on cubes).
-DENSITY, SURFACE_DENSITY = 0.733, 0.232
+SITES_A_CUBE, SITES_A_SQUARE = 0.733, 0.232
 #: Samplings that the search for a count may take.
 MOST_TRIES = 12
 
@@ -123,10 +123,10 @@ class Sampler:
 
     def _expected_spacing(self, count: float) -> float:
         """Return the distance [m] at which a sampling probably has so many points."""
-        inner = DENSITY * self.volume * self.relative.mean_density
+        inner = SITES_A_CUBE * self.volume * self.relative.mean_crowding
         spacing = (inner / count) ** (1.0 / 3.0)
         for _ in range(20):
-            rim = SURFACE_DENSITY * self.area * self.relative.mean_density ** (2.0 / 3.0)
+            rim = SITES_A_SQUARE * self.area * self.relative.mean_crowding ** (2.0 / 3.0)
             spacing = ((inner + rim * spacing) / count) ** (1.0 / 3.0)
         return float(spacing)
 

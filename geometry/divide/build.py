@@ -1,4 +1,4 @@
-"""Bodies of a shot, divided each in its own way and put together in the world.
+"""The one builder of solids: bodies, divided each in its own way and put together in the world.
 
 The axes of a body are those of its surface: the ``anchor`` of its mesh, or the centre of its
 box, is their origin. A body is rotated about that and moved to its ``center``.
@@ -16,16 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from vfx.device import Device
-from vfx.geometry.divide.check import check_elements, check_whole
-from vfx.geometry.divide.cubes import block_elements, divide_grid
+from vfx.geometry.divide.check import check_elements, check_solid
+from vfx.geometry.divide.cubes import block_bytes, block_elements, divide_grid
 from vfx.geometry.divide.grading import toward_impact
-from vfx.geometry.divide.grid import (
-    TOLERANCE,
-    block_bytes,
-    body_orientation,
-    refuse_box_overlap,
-)
-from vfx.geometry.divide.shell import divide_shell
+from vfx.geometry.divide.overlap import TOLERANCE, refuse_box_overlap
 from vfx.geometry.divide.sources import (
     block_edges,
     body_size,
@@ -34,6 +28,7 @@ from vfx.geometry.divide.sources import (
     surface_of,
     surface_volume,
 )
+from vfx.geometry.divide.tet_shell import divide_tet_shell
 from vfx.geometry.divide.thickness import (
     MOST_SPACING,
     PLATE_LAYERS,
@@ -46,9 +41,10 @@ from vfx.geometry.divide.voronoi import divide_voronoi
 from vfx.geometry.handoff.bodies import Body
 from vfx.geometry.handoff.elements import Elements, Progress, Surface
 from vfx.geometry.handoff.faces import empty_faces, join_faces
+from vfx.geometry.handoff.orientation import body_orientation
 from vfx.geometry.handoff.products import turned
 from vfx.geometry.handoff.types import Array, Faces, Solid
-from vfx.geometry.inside.crossings import build_tree, points_inside
+from vfx.geometry.inside.door import points_inside
 from vfx.geometry.mesh.inspect import MeshReport, PlacedError, counted
 
 #: Bytes of memory at the peak for an element and for a triangle, by shape: from above what
@@ -68,7 +64,7 @@ class Built:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _Divided:
     """One body divided, in its own axes."""
 
     body: Body
@@ -87,23 +83,23 @@ def build_solid(
     Meshes are named from ``folder``.
     """
     check_bodies(bodies, folder)
-    parts = []
+    divided = []
     for number, body in enumerate(bodies):
         def tell(what: str, share: float, number: int = number, body: Body = body) -> None:
             if progress is not None:
                 progress(f"{body.name}: {what}", (number + share) / len(bodies))
 
         try:
-            parts.append(_divide(device, body, folder, tell))
+            divided.append(_divide(device, body, folder, tell))
         except ValueError as error:
             raise ValueError(f"body '{body.name}' {_told(error, body, folder)}") from None
-    refuse_overlap(device, parts)
-    solid = _assemble(parts)
-    check_whole(solid)
+    refuse_overlap(device, divided)
+    solid = _assemble(divided)
+    check_solid(solid)
     notes = {}
-    for part in parts:
-        report = surface_of(part.body, folder)[1]
-        notes[part.body.name] = (*(report.lines() if report else ()), *part.elements.notes)
+    for each in divided:
+        report = surface_of(each.body, folder)[1]
+        notes[each.body.name] = (*(report.lines() if report else ()), *each.elements.notes)
     return Built(solid, notes)
 
 
@@ -132,14 +128,7 @@ def check_bodies(bodies: Sequence[Body], folder: Path | None = None) -> None:
     if 3 * n_elements >= 2**31:
         raise ValueError(f"the bodies have {n_elements:,} elements, but only {2**31 // 3:,} or so "
                          "can be numbered; use fewer")
-    boxes = [body for body in bodies if not body.mesh]
-    if boxes:
-        refuse_box_overlap(
-            [body.name for body in boxes],
-            center=np.array([body.center for body in boxes], dtype=np.float64),
-            half=np.array([block_edges(body) for body in boxes]) / 2,
-            axes=np.stack([body_orientation(body) for body in boxes]),
-            slack=TOLERANCE * min(body_size(body).spacing for body in boxes))
+    refuse_box_overlap(bodies)
 
 
 def check_place(body: Body, folder: Path | None = None) -> None:
@@ -205,7 +194,7 @@ def solid_bytes(bodies: Sequence[Body], folder: Path | None = None) -> int:
     needed = 0
     for body in bodies:
         if body.is_block:
-            needed += block_bytes(body)
+            needed += block_bytes(body.cells)
             continue
         n_triangles = len(surface_of(body, folder)[0].triangle)
         needed += _PEAK_BYTES[body.shape] * body_size(body, folder).elements
@@ -219,14 +208,14 @@ def mesh_reports(bodies: Sequence[Body], folder: Path | None = None) -> dict[str
     return {name: report for name, report in reports.items() if report is not None}
 
 
-def _divide(device: Device, body: Body, folder: Path | None, progress: Progress) -> _Part:
+def _divide(device: Device, body: Body, folder: Path | None, progress: Progress) -> _Divided:
     """Divide one body by its shape."""
     surface = surface_of(body, folder)[0]
     axes = body_orientation(body)
     spacing = body.spacing or None
     count = body.elements or None
     if body.is_block:
-        return _Part(body, surface, *block_elements(body.cells, body.spacing), axes)
+        return _Divided(body, surface, *block_elements(body.cells, body.spacing), axes)
     if body.shape == "grid" and not body.mesh:
         # A plain box takes the whole cubes nearest to its edges.
         edge = body_size(body).spacing
@@ -250,7 +239,7 @@ def _divide(device: Device, body: Body, folder: Path | None, progress: Progress)
         elements = dataclasses.replace(elements, notes=(*elements.notes, (
             f"Asked for {counted(count, 'element')}; parts as small or thin as these take another "
             "number.")))
-    return _Part(body, surface, elements, cell, axes)
+    return _Divided(body, surface, elements, cell, axes)
 
 
 def _told(error: ValueError, body: Body, folder: Path | None) -> ValueError:
@@ -267,8 +256,8 @@ def _divide_irregular(
     spacing = body.spacing or None
     count = body.elements or None
     if body.shape == "tet-shell":
-        return divide_shell(device, surface, spacing=spacing, count=count, layers=body.layers,
-                            seed=body.seed, progress=progress)
+        return divide_tet_shell(device, surface, spacing=spacing, count=count, layers=body.layers,
+                                seed=body.seed, progress=progress)
     grading = None
     if body.grading_deviation:
         place = axes.T @ (np.array(body.grading_center) - np.array(body.center))
@@ -277,71 +266,71 @@ def _divide_irregular(
                           seed=body.seed, progress=progress)
 
 
-def _assemble(parts: Sequence[_Part]) -> Solid:
+def _assemble(divided: Sequence[_Divided]) -> Solid:
     """Put divided bodies into the world."""
-    count = np.array([len(part.elements.position) for part in parts])
+    count = np.array([len(each.elements.position) for each in divided])
     first = np.cumsum(count) - count
-    first_edge = np.cumsum([0] + [len(part.elements.edge) for part in parts])
-    faces = _world_faces(parts, first, first_edge)
+    first_edge = np.cumsum([0] + [len(each.elements.edge) for each in divided])
+    faces = _world_faces(divided, first, first_edge)
     return Solid(
-        position=np.concatenate([to_world(part.elements.position, part) for part in parts]),
-        volume=np.concatenate([part.elements.volume for part in parts]),
-        size=np.concatenate([part.elements.size for part in parts]),
-        body=np.repeat(np.arange(len(parts), dtype=np.int32), count),
-        cell=np.concatenate([part.cell for part in parts]),
-        edge=np.concatenate([part.elements.edge + np.int32(base)
-                             for part, base in zip(parts, first, strict=True)]),
-        length_scale=np.array([part.elements.length_scale for part in parts]),
-        orientation=np.stack([part.axes for part in parts]),
-        kind=np.array([part.body.shape for part in parts]),
-        body_name=np.array([part.body.name for part in parts]),
-        material_name=np.array([part.body.material for part in parts]),
+        position=np.concatenate([to_world(each.elements.position, each) for each in divided]),
+        volume=np.concatenate([each.elements.volume for each in divided]),
+        size=np.concatenate([each.elements.size for each in divided]),
+        body=np.repeat(np.arange(len(divided), dtype=np.int32), count),
+        cell=np.concatenate([each.cell for each in divided]),
+        edge=np.concatenate([each.elements.edge + np.int32(base)
+                             for each, base in zip(divided, first, strict=True)]),
+        length_scale=np.array([each.elements.length_scale for each in divided]),
+        orientation=np.stack([each.axes for each in divided]),
+        kind=np.array([each.body.shape for each in divided]),
+        body_name=np.array([each.body.name for each in divided]),
+        material_name=np.array([each.body.material for each in divided]),
         face_vertex=faces.vertex, face_start=faces.start, face_corner=faces.corner,
         face_side=faces.side, face_edge=faces.edge, surface_normal=faces.normal,
         surface_uv=faces.uv, surface_triangle=faces.triangle)
 
 
-def _world_faces(parts: Sequence[_Part], first: Array, first_edge: Array) -> Faces:
+def _world_faces(divided: Sequence[_Divided], first: Array, first_edge: Array) -> Faces:
     """Return the stored faces of all bodies, with the solid's numbers, in the world."""
     moved = []
-    for part, base, base_edge in zip(parts, first, first_edge, strict=False):
-        faces = part.elements.faces
+    for each, base, base_edge in zip(divided, first, first_edge, strict=False):
+        faces = each.elements.faces
         if not len(faces.side):
             continue
         side = np.where(faces.side >= 0, faces.side + np.int32(base), np.int32(-1))
         moved.append(dataclasses.replace(
-            faces, vertex=to_world(faces.vertex, part), side=side.astype(np.int32),
+            faces, vertex=to_world(faces.vertex, each), side=side.astype(np.int32),
             edge=(faces.edge + np.int32(base_edge)).astype(np.int32),
-            normal=turned(faces.normal, part.axes).astype(np.float32)))
+            normal=turned(faces.normal, each.axes).astype(np.float32)))
     return join_faces(moved) if moved else empty_faces()
 
 
-def to_world(point: Array, part: _Part) -> Array:
+def to_world(point: Array, each: _Divided) -> Array:
     """Return points (k, 3) of a body's axes in the world, row by row alike."""
-    return np.asarray(turned(point, part.axes) + np.array(part.body.center))
+    return np.asarray(turned(point, each.axes) + np.array(each.body.center))
 
 
-def refuse_overlap(device: Device, parts: Sequence[_Part]) -> None:
+def refuse_overlap(device: Device, divided: Sequence[_Divided]) -> None:
     """Raise ValueError if an element of one body has its particle inside another.
 
     Two boxes were compared as such before.
     """
-    world = [to_world(part.elements.position, part) for part in parts]
-    low = np.array([to_world(part.surface.vertex, part).min(axis=0) for part in parts])
-    high = np.array([to_world(part.surface.vertex, part).max(axis=0) for part in parts])
-    for a, part in enumerate(parts):
-        others = [b for b in range(len(parts)) if b != a
-                  and (part.body.mesh or parts[b].body.mesh)
+    world = [to_world(each.elements.position, each) for each in divided]
+    low = np.array([to_world(each.surface.vertex, each).min(axis=0) for each in divided])
+    high = np.array([to_world(each.surface.vertex, each).max(axis=0) for each in divided])
+    for a, each in enumerate(divided):
+        others = [b for b in range(len(divided)) if b != a
+                  and (each.body.mesh or divided[b].body.mesh)
                   and (low[a] < high[b]).all() and (low[b] < high[a]).all()]
         if not others:
             continue
-        tree = build_tree(part.surface.vertex, part.surface.triangle)
-        for b in others:
-            near = ((world[b] > low[a]) & (world[b] < high[a])).all(axis=1)
-            local = (world[b][near] - np.array(part.body.center)) @ part.axes
-            inside = points_inside(device, tree, local)
-            if inside.any():
+        near = [world[b][((world[b] > low[a]) & (world[b] < high[a])).all(axis=1)] for b in others]
+        local = (np.concatenate(near) - np.array(each.body.center)) @ each.axes
+        inside = points_inside(device, each.surface, local)
+        for b, of_other in zip(others, np.split(inside, np.cumsum([len(x) for x in near])[:-1]),
+                               strict=True):
+            if of_other.any():
                 raise ValueError(
-                    f"bodies '{part.body.name}' and '{parts[b].body.name}' overlap at rest "
-                    f"({counted(int(inside.sum()), 'element')} of the second inside the first); "
+                    f"bodies '{each.body.name}' and '{divided[b].body.name}' overlap at rest "
+                    f"({counted(int(of_other.sum()), 'element')} of the second inside the first); "
                     "move or turn one of them")

@@ -115,11 +115,19 @@ def check_faces(faces: Faces, edge: Array, position: Array, volume: Array) -> No
                           f"{worst} near", position[worst])
 
 
-def check_whole(solid: Solid) -> None:
+def check_solid(solid: Solid) -> None:
     """Raise ValueError with a sentence if a solid of any kinds breaks an invariant."""
     n_bodies, n = len(solid.length_scale), solid.n_particles
     if n == 0:
         raise ValueError("The solid has no particles.")
+    if not np.isfinite(solid.position).all():
+        raise ValueError("The solid has a rest position that is not finite.")
+    if np.abs(np.swapaxes(solid.orientation, 1, 2) @ solid.orientation - np.eye(3)).max() > 1e-9:
+        raise ValueError("A body's orientation is not orthonormal.")
+    if (np.linalg.det(solid.orientation) < 0).any():
+        raise ValueError("A body's orientation is a reflection.")
+    if not (solid.length_scale > 0).all():
+        raise ValueError(f"A body's lambda is {solid.length_scale.min()} m; it must be above 0.")
     step = np.diff(solid.body, prepend=0)
     if solid.body[0] != 0 or solid.body[-1] != n_bodies - 1 or ((step != 0) & (step != 1)).any():
         raise ValueError(f"The particles of the solid's {n_bodies} bodies are not in body order.")

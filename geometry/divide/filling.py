@@ -7,14 +7,13 @@ elements, and what is so far away from them for their neighbours.
 from __future__ import annotations
 
 import functools
-import math
 
 import numpy as np
 
 from vfx.device import Device
 from vfx.geometry.handoff.elements import Surface
 from vfx.geometry.handoff.types import Array
-from vfx.geometry.inside.distance import build_distance
+from vfx.geometry.inside.door import Interior
 
 #: Places inside a body that are looked for: what is counted over them is right to a few percent.
 PLACES = 4096
@@ -22,28 +21,13 @@ PLACES = 4096
 MOST_TRIED = 50 * PLACES
 
 
-class Filling:
-    """What a closed surface encloses."""
+class Filling(Interior):
+    """What a closed surface encloses, and places spread evenly over it."""
 
     def __init__(self, device: Device, surface: Surface) -> None:
-        self._device, self._surface = device, surface
+        super().__init__(device, surface)
+        self._surface = surface
         self._low, self._high = surface.vertex.min(axis=0), surface.vertex.max(axis=0)
-        self._scale = float((self._high - self._low).max())
-        self._tree = build_distance(device, self._unit(surface.vertex[surface.triangle]))
-
-    def holds(self, point: Array) -> Array:
-        """Return which of points (n, 3) [m] are inside, (n,) bool."""
-        winding = self._tree.winding(self._device.from_host(self._unit(point)))
-        inside: Array = self._device.to_host(winding) > 0.5
-        return inside
-
-    def depth(self, point: Array, reach: Array) -> Array:
-        """Return how far points (n, 3) are from the surface, (n,) [m]; inf beyond ``reach``."""
-        unit = self._unit(point)
-        nearest, triangle = self._tree.nearest(
-            self._device.from_host(unit), self._device.from_host(reach / self._scale))
-        away = self._scale * np.linalg.norm(self._device.to_host(nearest) - unit, axis=1)
-        return np.where(self._device.to_host(triangle) < 0, math.inf, away)
 
     @functools.cached_property
     def place(self) -> Array:
@@ -60,10 +44,6 @@ class Filling:
                 break
         place = np.concatenate(found)
         return place if len(place) else self._surface.vertex[self._surface.triangle].mean(axis=1)
-
-    def _unit(self, point: Array) -> Array:
-        middle = 0.5 * (self._low + self._high)
-        return np.ascontiguousarray((point - middle) / self._scale)
 
 
 def even_places(n: int) -> Array:

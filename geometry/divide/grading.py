@@ -80,7 +80,7 @@ class SizeField:
         return float(np.exp(np.log(self.value).mean()) ** 0.5)
 
     @property
-    def mean_density(self) -> float:
+    def mean_crowding(self) -> float:
         """Mean number of points a volume, relative to sizes of 1."""
         return float((self.value**-3.0).mean())
 

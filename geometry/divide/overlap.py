@@ -1,7 +1,7 @@
 """What lies inside a body before anything is built: another body, or a ball.
 
-Only surfaces are known then, so that bodies are compared at places spread evenly over what
-their boxes have in common.
+Only surfaces are known then. Two boxes are compared exactly, other bodies at places spread
+evenly over what their bounds have in common.
 """
 
 from __future__ import annotations
@@ -15,13 +15,16 @@ import numpy as np
 
 from vfx.device import Device
 from vfx.geometry.divide.filling import even_places
-from vfx.geometry.divide.grid import body_orientation
 from vfx.geometry.divide.sources import block_edges, body_size, filling_of, surface_of
 from vfx.geometry.handoff.bodies import Body
+from vfx.geometry.handoff.orientation import body_orientation
 from vfx.geometry.handoff.products import turned
 from vfx.geometry.handoff.types import Array
-from vfx.geometry.inside.crossings import build_tree, points_inside
+from vfx.geometry.inside.door import points_inside
 
+#: Share of lambda by which lattices may be off and touching boxes may overlap: far above
+#: round-off, far below anything that matters to bonds or pictures.
+TOLERANCE = 1e-6
 #: Places at which two bodies are compared.
 SAMPLES = 20_000
 #: Pairs of bodies that are compared, at most: what takes a minute.
@@ -41,6 +44,36 @@ class Overlap:
     volume: float            # [m^3] of it, about
 
 
+def refuse_box_overlap(bodies: Sequence[Body]) -> None:
+    """Raise ValueError if two of the bodies that are boxes overlap; they may touch."""
+    bodies = [body for body in bodies if not body.mesh]
+    if not bodies:
+        return
+    names = [body.name for body in bodies]
+    center = np.array([body.center for body in bodies], dtype=np.float64)
+    half = np.array([block_edges(body) for body in bodies]) / 2
+    axes = np.stack([body_orientation(body) for body in bodies])
+    slack = TOLERANCE * min(body_size(body).spacing for body in bodies)
+    reach = np.einsum("bij,bj->bi", np.abs(axes), half)
+    for a in range(len(names) - 1):
+        gap = np.abs(center[a + 1:] - center[a]) - (reach[a + 1:] + reach[a])
+        for b in map(int, a + 1 + np.flatnonzero((gap < -slack).all(axis=1))):
+            if _box_gap(center[b] - center[a], half[a], axes[a], half[b], axes[b]) < -slack:
+                raise ValueError(f"bodies '{names[a]}' and '{names[b]}' overlap at rest; move or "
+                                 "turn one of them")
+
+
+def _box_gap(shift: Array, half_a: Array, axes_a: Array, half_b: Array, axes_b: Array) -> float:
+    """Return the largest gap of two boxes over their separating axes [m]; below 0 they meet."""
+    cross = np.cross(axes_a.T[:, None, :], axes_b.T[None, :, :]).reshape(9, 3)
+    length = np.linalg.norm(cross, axis=1)
+    # Parallel edges give no axis of their own.
+    cross = cross[length > 1e-6] / length[length > 1e-6, None]
+    direction = np.concatenate([axes_a.T, axes_b.T, cross])
+    reach = np.abs(direction @ axes_a) @ half_a + np.abs(direction @ axes_b) @ half_b
+    return float(np.max(np.abs(direction @ shift) - reach))
+
+
 def find_overlaps(
     device: Device, bodies: Sequence[Body], folder: Path | None = None
 ) -> Iterator[Overlap]:
@@ -54,9 +87,8 @@ def find_overlaps(
         point = corner + extent * even_places(SAMPLES)
         for body in (bodies[a], bodies[b]):
             surface = surface_of(body, folder)[0]
-            tree = build_tree(surface.vertex, surface.triangle)
             local = (point - np.array(body.center)) @ body_orientation(body)
-            point = point[points_inside(device, tree, local)]
+            point = point[points_inside(device, surface, local)]
         if len(point):
             yield Overlap((bodies[a].name, bodies[b].name), point.mean(axis=0),
                           len(point) / SAMPLES * float(extent.prod()))

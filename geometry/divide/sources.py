@@ -17,12 +17,12 @@ from pathlib import Path
 import numpy as np
 
 from vfx.device import Device
-from vfx.geometry.divide.blue_noise import DENSITY, SURFACE_DENSITY
+from vfx.geometry.divide.blue_noise import SITES_A_CUBE, SITES_A_SQUARE
 from vfx.geometry.divide.filling import PLACES, Filling, even_places
 from vfx.geometry.divide.grading import toward_impact
-from vfx.geometry.divide.grid import body_orientation
 from vfx.geometry.handoff.bodies import ASSET, Body
 from vfx.geometry.handoff.elements import Surface
+from vfx.geometry.handoff.orientation import body_orientation
 from vfx.geometry.handoff.products import turned
 from vfx.geometry.handoff.types import Array
 from vfx.geometry.mesh.files import RawMesh, read_raw_mesh
@@ -61,21 +61,6 @@ def placement_of(body: Body, folder: Path | None = None) -> Placement:
     return find_placement(_raw_mesh(body.mesh, str(_path(body, folder))), body)
 
 
-def encloses(surface: Surface, point: Array) -> bool:
-    """Whether a closed surface has a point (3,) inside: by the solid angle that it fills there."""
-    if (point < surface.vertex.min(axis=0)).any() or (point > surface.vertex.max(axis=0)).any():
-        return False
-    toward = surface.vertex - point
-    distance = np.linalg.norm(toward, axis=1)
-    a, b, c = (toward[surface.triangle[:, k]] for k in range(3))
-    la, lb, lc = (distance[surface.triangle[:, k]] for k in range(3))
-    # Van Oosterom and Strackee 1983: the solid angle of a triangle.
-    volume = np.einsum("ti,ti->t", a, np.cross(b, c))
-    along = (la * lb * lc + np.einsum("ti,ti->t", a, b) * lc + np.einsum("ti,ti->t", b, c) * la
-             + np.einsum("ti,ti->t", c, a) * lb)
-    return bool(np.arctan2(volume, along).sum() > np.pi)
-
-
 def source_hash(body: Body, folder: Path | None = None) -> str:
     """Return a hash of what a body's mesh is made from, or "" for boxes; FileNotFoundError."""
     if not body.mesh:
@@ -104,7 +89,7 @@ def _body_size(body: Body, folder: Path | None, stamp: tuple[int, ...]) -> BodyS
         volume, area = report.volume, report.area
     else:
         volume, area = math.prod(body.box), _box_area(body.box)
-    graded = _graded_density(body, folder) if body.grading_deviation else 1.0
+    graded = _graded_crowding(body, folder) if body.grading_deviation else 1.0
     if body.spacing:
         n, filled = _count(body, body.spacing, volume, area, graded)
         return BodySize(max(1, round(n)), body.spacing, filled, area)
@@ -205,8 +190,8 @@ def _crowding(body: Body, filling: Filling, place: Array, scale: Array) -> Array
         return np.where(filling.depth(place, inmost) <= inmost, 1.0, 0.0)
     # Sites crowd where nothing beyond the surface keeps them off.
     edge = CROWDED * scale
-    return np.where(filling.depth(place, edge) <= edge, DENSITY + SURFACE_DENSITY / CROWDED,
-                    DENSITY)
+    return np.where(filling.depth(place, edge) <= edge, SITES_A_CUBE + SITES_A_SQUARE / CROWDED,
+                    SITES_A_CUBE)
 
 
 def _count(
@@ -217,12 +202,12 @@ def _count(
     if body.shape == "grid":
         return volume / cube, volume
     if body.shape == "voronoi":
-        return graded * (DENSITY * volume + SURFACE_DENSITY * area * spacing) / cube, volume
+        return graded * (SITES_A_CUBE * volume + SITES_A_SQUARE * area * spacing) / cube, volume
     filled = min(volume, area * body.layers * spacing)
     return TETRAHEDRA_A_CUBE * filled / cube, filled
 
 
-def _graded_density(body: Body, folder: Path | None) -> float:
+def _graded_crowding(body: Body, folder: Path | None) -> float:
     """Return about how many sites a graded body has of those it had if all were the finest."""
     relative = _relative_sizes(
         body, surface_of(body, folder)[0], filling_of(body, folder).place)

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 from scipy.spatial import Delaunay, QhullError
 
+from vfx.geometry.handoff.components import components
 from vfx.geometry.handoff.types import Array
 
 #: Vertices of each face, anticlockwise seen from outside.
@@ -91,8 +90,4 @@ def share_faces(tet: Array, n_points: int) -> SharedFaces:
 
 def connected_parts(shared: SharedFaces, n_tets: int) -> Array:
     """Return the part (m,) of each tetrahedron; parts are connected through faces."""
-    pair = shared.inner // 4
-    graph = coo_array((np.ones(len(pair), np.int8), (pair[:, 0], pair[:, 1])),
-                      shape=(n_tets, n_tets))
-    _, part = connected_components(graph.tocsr(), directed=False)
-    return np.asarray(part)
+    return components(n_tets, shared.inner // 4)[1]

@@ -117,12 +117,6 @@ def triangles_above(
             device.to_host(turns))
 
 
-def points_inside(device: Device, tree: TriangleTree, point: Array) -> Array:
-    """Return which of the points (n, 3) a closed mesh encloses, (n,) bool."""
-    which, _, turns = triangles_above(device, tree, point)
-    return np.asarray(np.bincount(which, weights=turns, minlength=len(point)) > 0.5)
-
-
 def curve_position(point: Array) -> Array:
     """Return where points (n, 3) lie along a Morton curve through their box, (n,) uint64."""
     low, high = point.min(axis=0), point.max(axis=0)

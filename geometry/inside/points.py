@@ -1,6 +1,6 @@
-"""Which points are inside a closed surface.
+"""Winding numbers of very many points in one closed surface.
 
-A point's winding number is counted along a half-line parallel to an axis: triangles that it
+A winding number is counted along a half-line parallel to an axis: triangles that it
 leaves the solid through, less those that it enters by. Triangles are listed in columns along
 the axis. Whether a triangle covers the half-line is decided by comparisons that its
 neighbours make with the very same numbers (``triangle_covers`` in ``columns.cuh``), so that no
@@ -15,15 +15,11 @@ from typing import Any
 import numpy as np
 
 from vfx.device import Device
-from vfx.geometry.handoff.elements import Surface
-from vfx.geometry.handoff.types import Array
 
 #: Columns along each axis of the grid of columns.
 MOST_COLUMNS = 2048
 #: Entries a triangle that long triangles may cause before the columns are made wider.
 MOST_ENTRIES = 24
-#: Points tested at once: a bound of the memory on the device.
-CHUNK = 4_000_000
 
 
 class WindingNumbers:
@@ -100,20 +96,3 @@ class Columns:
         self.device.module("geometry/inside/points.cu").column_winding(
             len(point), self.grid, self.corner, self.start, self.column_triangle, point, winding)
         return winding
-
-
-def points_inside(device: Device, surface: Surface, points: Array) -> Array:
-    """Return whether each of ``points`` (n, 3) float64 [m] is inside the surface, (n,) bool.
-
-    Inside means a winding number above 0: of two shells of one orientation that overlap, all;
-    of a shell with an inward one in it (hollow), what is between.
-    """
-    windings = WindingNumbers(
-        device, device.from_host(np.asarray(surface.vertex, np.float64)),
-        device.from_host(np.asarray(surface.triangle, np.int32)))
-    points = np.ascontiguousarray(points, np.float64)
-    inside = np.empty(len(points), np.bool_)
-    for first in range(0, len(points), CHUNK):
-        chunk = slice(first, first + CHUNK)
-        inside[chunk] = device.to_host(windings.of(device.from_host(points[chunk]))) > 0
-    return inside

@@ -76,26 +76,26 @@ def read_raw_mesh(path: Path) -> RawMesh:
     return raw
 
 
-def join_meshes(parts: list[RawMesh]) -> RawMesh:
+def join_meshes(meshes: list[RawMesh]) -> RawMesh:
     """Return several meshes as one; normals and uv stay only where all have them."""
-    first = np.cumsum([0] + [len(part.vertex) for part in parts])
-    has_normal = all(part.normal is not None for part in parts)
-    has_uv = all(part.uv is not None for part in parts)
+    first = np.cumsum([0] + [len(mesh.vertex) for mesh in meshes])
+    has_normal = all(mesh.normal is not None for mesh in meshes)
+    has_uv = all(mesh.uv is not None for mesh in meshes)
     return RawMesh(
-        vertex=np.concatenate([part.vertex for part in parts]),
-        triangle=np.concatenate([part.triangle + base
-                                 for part, base in zip(parts, first, strict=False)]),
-        normal=np.concatenate([part.normal for part in parts]) if has_normal else None,
-        uv=np.concatenate([part.uv for part in parts]) if has_uv else None,
-        unit=parts[0].unit, up=parts[0].up,
-        notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)))
+        vertex=np.concatenate([mesh.vertex for mesh in meshes]),
+        triangle=np.concatenate([mesh.triangle + base
+                                 for mesh, base in zip(meshes, first, strict=False)]),
+        normal=np.concatenate([mesh.normal for mesh in meshes]) if has_normal else None,
+        uv=np.concatenate([mesh.uv for mesh in meshes]) if has_uv else None,
+        unit=meshes[0].unit, up=meshes[0].up,
+        notes=tuple(dict.fromkeys(note for mesh in meshes for note in mesh.notes)))
 
 
 @np.errstate(invalid="ignore", over="ignore")      # what is not finite is refused when all is read
-def placed(raw: RawMesh, world_from_part: Array) -> RawMesh:
-    """Return a part moved by an affine (4, 4) matrix; one that mirrors turns its triangles."""
-    linear = world_from_part[:3, :3]
-    if np.array_equal(world_from_part, np.eye(4)):
+def placed(raw: RawMesh, world_from_mesh: Array) -> RawMesh:
+    """Return a mesh moved by an affine (4, 4) matrix; one that mirrors turns its triangles."""
+    linear = world_from_mesh[:3, :3]
+    if np.array_equal(world_from_mesh, np.eye(4)):
         return raw
     turn = slice(None, None, -1) if np.linalg.det(linear) < 0 else slice(None)
     normal = raw.normal
@@ -106,7 +106,7 @@ def placed(raw: RawMesh, world_from_part: Array) -> RawMesh:
         cofactor *= np.sign(np.linalg.det(linear)) or 1.0
         normal = turned(normal[:, turn], cofactor).astype(np.float32)
     return RawMesh(
-        vertex=turned(raw.vertex, linear) + world_from_part[:3, 3],
+        vertex=turned(raw.vertex, linear) + world_from_mesh[:3, 3],
         triangle=raw.triangle[:, turn], normal=normal,
         uv=None if raw.uv is None else raw.uv[:, turn], unit=raw.unit, up=raw.up,
         notes=raw.notes)

@@ -48,7 +48,7 @@ class MeshReport:
     crossing_place: Array | None
     overlap: float                       # share of the volume wound around twice or backward
     overlap_place: Array | None
-    bodies: int
+    parts: int
     cavities: int
     inside_out: int                      # shells that face inward and should not
     notes: tuple[str, ...] = ()          # what was done on the way
@@ -78,7 +78,7 @@ class MeshReport:
         """Return the report as lines for a person."""
         x, y, z = self.size
         watertight = "watertight" if self.is_watertight else "not watertight"
-        parts = counted(self.bodies, "body", "bodies")
+        parts = counted(self.parts, "part")
         hollow = f", {counted(self.cavities, 'cavity', 'cavities')}" if self.cavities else ""
         crossings = "no self-intersections"
         if self.crossings:
@@ -121,8 +121,8 @@ class MeshReport:
                    f"{elsewhere if repaired else 'set repair = true to turn them'}")
         if not self.holes and not self.tangled and not self.flipped:
             if self.inside_out:
-                whole = "is inside out" if self.inside_out >= self.bodies else (
-                    f"has {self.inside_out} of {self.bodies} parts inside out")
+                whole = "is inside out" if self.inside_out >= self.parts else (
+                    f"has {self.inside_out} of {self.parts} parts inside out")
                 fix = elsewhere if repaired else "set repair = true to turn them"
                 yield f"{whole} (faces point inward); {fix}"
             elif not self.volume > 0.0:
@@ -130,7 +130,7 @@ class MeshReport:
             if self.overlap > LARGEST_OVERLAP:
                 fix = elsewhere if repaired else (
                     "set repair = true to unite parts that overlap, or mend it in a modelling "
-                    "program") if self.bodies + self.cavities > 1 else (
+                    "program") if self.parts + self.cavities > 1 else (
                     "mend it in a modelling program")
                 cuts = (f"cuts through itself: {counted(self.crossings, 'pair')} of triangles, the "
                         f"first near {place_text(self.crossing_place)}, and" if self.crossings
@@ -199,6 +199,6 @@ def inspect_mesh(
         crowded=int((topology.is_crowded & ~topology.is_tangled).sum()),
         crossings=n_crossings,
         crossing_place=corner[crossing[0, 0]].mean(axis=0) if len(crossing) else None,
-        overlap=overlap, overlap_place=overlap_place, bodies=shells.n_bodies,
+        overlap=overlap, overlap_place=overlap_place, parts=shells.n_parts,
         cavities=int(shells.is_cavity.sum()), inside_out=inside_out, notes=notes)
     return report, topology, shells

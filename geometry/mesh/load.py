@@ -11,12 +11,11 @@ import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
 from vfx.device import Device
 from vfx.geometry.handoff.bodies import FROM_FILE, UNITS, Body
+from vfx.geometry.handoff.components import components
 from vfx.geometry.handoff.elements import Surface
 from vfx.geometry.handoff.mesh_error import MeshError
 from vfx.geometry.handoff.types import Array
@@ -152,10 +151,7 @@ def merged(raw: RawMesh) -> tuple[RawMesh, list[str]]:
         pair = cKDTree(raw.vertex[border]).query_pairs(WELD * extent, output_type="ndarray")
         if len(pair):
             n = len(raw.vertex)
-            joined = border[pair]
-            graph = coo_array((np.ones(len(pair), np.int8), (joined[:, 0], joined[:, 1])),
-                              shape=(n, n))
-            _, label = connected_components(graph.tocsr(), directed=False)
+            _, label = components(n, border[pair])
             _, first = np.unique(label, return_index=True)
             raw, more = _cleaned(dataclasses.replace(raw, triangle=first[label][raw.triangle]))
             welded = counted(n - len(first), "vertex", "vertices")

@@ -1,24 +1,24 @@
-"""The solids of a mesh: its closed shells, each wall of a cavity with the body around it."""
+"""The parts of a mesh: its closed shells, each wall of a cavity with the part around it."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
+from vfx.geometry.handoff.components import components
 from vfx.geometry.handoff.types import Array
+from vfx.geometry.inside.door import winding_about
 from vfx.geometry.mesh.topology import find_topology
 
 
-def solids(vertex: Array, triangle: Array) -> list[Array]:
-    """Return the triangles of each solid of a mesh, ``vertex`` (v, 3) and ``triangle`` (t, 3).
+def mesh_parts(vertex: Array, triangle: Array) -> list[Array]:
+    """Return the triangles of each part of a mesh, ``vertex`` (v, 3) and ``triangle`` (t, 3).
 
-    A closed shell with a negative volume is the wall of a cavity: it belongs to the smallest body
-    that it is inside of. Bodies that reach into one another are one solid.
+    A closed shell with a negative volume is the wall of a cavity: it belongs to the smallest part
+    that it is inside of. Parts that reach into one another are one.
     """
-    # Bodies that only touch, at a vertex or along an edge, stay apart.
+    # Parts that only touch, at a vertex or along an edge, stay apart.
     shell = find_topology(vertex, triangle).shell
     n_shells = int(shell.max()) + 1
     if n_shells == 1:
@@ -38,24 +38,11 @@ def solids(vertex: Array, triangle: Array) -> list[Array]:
         probe = corners[s][0, 0]
         around = np.flatnonzero((lower < probe).all(axis=1) & (probe < upper).all(axis=1)
                                 & (volume > 0.0))
-        inside = [a for a in around if a != s and _winding(probe, corners[a]) > 0.5]
+        inside = [a for a in around if a != s and winding_about(probe, corners[a]) > 0.5]
         cavities = [a for a in np.flatnonzero(volume < 0.0) if volume[s] > 0.0 and a != s
                     and (lower[a] < probe).all() and (probe < upper[a]).all()
-                    and _winding(probe, corners[a]) < -0.5]
+                    and winding_about(probe, corners[a]) < -0.5]
         if inside and len(cavities) < len(inside):
             link.append((s, min(inside, key=lambda a: volume[a])))
-    pair = np.array(link, np.int64).reshape(-1, 2)
-    graph = coo_array((np.ones(len(pair), np.int8), (pair[:, 0], pair[:, 1])),
-                      shape=(n_shells, n_shells))
-    n_solids, of_shell = connected_components(graph.tocsr(), directed=False)
-    return [np.flatnonzero(of_shell[shell] == s) for s in range(n_solids)]
-
-
-def _winding(point: Array, corner: Array) -> float:
-    """Return the winding number of triangles (t, 3, 3) about a point."""
-    a, b, c = (corner[:, k] - point for k in range(3))
-    la, lb, lc = (np.linalg.norm(v, axis=1) for v in (a, b, c))
-    dots = [(x * y).sum(axis=1) for x, y in ((a, b), (b, c), (c, a))]
-    volume = (a * np.cross(b, c)).sum(axis=1)
-    angle = np.arctan2(volume, la * lb * lc + dots[0] * lc + dots[1] * la + dots[2] * lb)
-    return float(angle.sum() / (2.0 * np.pi))
+    n_parts, of_shell = components(n_shells, np.array(link, np.int64).reshape(-1, 2))
+    return [np.flatnonzero(of_shell[shell] == s) for s in range(n_parts)]

@@ -1,4 +1,4 @@
-"""Which shells of a mesh lie inside which: hollow bodies, and several bodies in one file."""
+"""Which shells of a mesh lie inside which: hollow parts, and several parts in one file."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Shells:
         return np.asarray((self.volume < 0) != self.is_cavity)
 
     @property
-    def n_bodies(self) -> int:
-        """Solid parts that are apart."""
+    def n_parts(self) -> int:
+        """Parts of the mesh: shells that bound no hollow."""
         return int((~self.is_cavity).sum())
 
 

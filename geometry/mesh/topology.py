@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
+from vfx.geometry.handoff.components import components
 from vfx.geometry.handoff.types import Array
 from vfx.geometry.mesh.touching import part_vertices, wedge_pairs
 
@@ -73,7 +72,7 @@ class Topology:
         if not len(border):
             return []
         used, local = np.unique(border, return_inverse=True)
-        n_holes, label = _components(local.reshape(-1, 2), len(used))
+        n_holes, label = components(len(used), local.reshape(-1, 2))
         low = np.full((n_holes, 3), np.inf)
         high = -low
         np.minimum.at(low, label, self.vertex[used])
@@ -92,7 +91,7 @@ class Topology:
         """
         of_half = np.repeat(np.arange(len(self.triangle)), 3)
         pair = np.concatenate([self.pairs(), self._wedges // 3])
-        n, label = _components(pair, len(self.triangle))
+        n, label = components(len(self.triangle), pair)
         crowded = np.flatnonzero(self.is_tangled[self.half_edge])
         if len(crowded):
             run = np.where(self._runs_forward[crowded], 1, -1)
@@ -103,9 +102,9 @@ class Topology:
             first = np.ones(len(open_edge), dtype=bool)
             first[1:] = open_edge[1:] != open_edge[:-1]
             root = np.maximum.accumulate(np.where(first, np.arange(len(first)), 0))
-            _, merged = _components(np.column_stack([open_shell, open_shell[root]]), n)
+            _, merged = components(n, np.column_stack([open_shell, open_shell[root]]))
             label = merged[label]
-        return np.asarray(label)
+        return label.astype(np.int64)
 
     def pairs(self) -> Array:
         """Return the pairs of triangles that alone share an edge, (p, 2)."""
@@ -132,7 +131,7 @@ class Topology:
         crossed_back = np.column_stack([pair[:, 0] + t, pair[:, 1]])
         joined = np.concatenate([upright[alike], turned[alike],
                                  crossed[~alike], crossed_back[~alike]])
-        n, label = _components(joined, 2 * t)
+        n, label = components(2 * t, joined)
         as_is, as_turned = label[:t], label[t:]
         if (as_is == as_turned).any():
             return None
@@ -181,10 +180,3 @@ def find_topology(vertex: Array, triangle: Array) -> Topology:
     backward = np.bincount(half_edge[~is_forward], minlength=len(key))
     return Topology(vertex, triangle, np.column_stack(np.divmod(key, n)), forward, backward,
                     half_edge)
-
-
-def _components(pair: Array, n: int) -> tuple[int, Array]:
-    """Return the number of connected parts of n things over pairs (p, 2), and each one's part."""
-    graph = coo_array((np.ones(len(pair), np.int8), (pair[:, 0], pair[:, 1])), shape=(n, n))
-    n_parts, label = connected_components(graph.tocsr(), directed=False)
-    return int(n_parts), label.astype(np.int64)

@@ -7,9 +7,8 @@ on one side of it goes on in that on the other, so that parts that only touch ar
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
+from vfx.geometry.handoff.components import components
 from vfx.geometry.handoff.types import Array
 
 #: Directions around an edge that are nearer are one [radians].
@@ -80,8 +79,7 @@ def part_vertices(triangle: Array, pair: Array) -> tuple[Array, Array]:
     # The sides run opposite ways: the start of one is at the end of the other.
     low = np.concatenate([pair[:, 0], following[pair[:, 0]]])
     high = np.concatenate([following[pair[:, 1]], pair[:, 1]])
-    graph = coo_array((np.ones(len(low), np.int8), (low, high)), shape=(n, n))
-    n_fans, fan = connected_components(graph.tocsr(), directed=False)
+    n_fans, fan = components(n, np.column_stack([low, high]))
     place = np.empty(n_fans, np.int64)
     place[fan] = triangle.ravel()
     # In the order of the vertices that they were.

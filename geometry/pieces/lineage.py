@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
+from vfx.geometry.handoff.components import components
 from vfx.geometry.handoff.types import Array, Lineage, Solid
 
 
@@ -77,8 +76,7 @@ def build_lineage(
 def count_fragments(solid: Solid, broken: Array) -> int:
     """Return how many fragments there are when the edges ``broken`` (e,) do not hold."""
     holds = ~_broken_mask(broken, len(solid.edge))
-    n_parts, _ = _components(solid.edge[holds], solid.n_particles)
-    return n_parts
+    return components(solid.n_particles, solid.edge[holds])[0]
 
 
 def labels_at(lineage: Lineage, solid: Solid, frame: int) -> Array:
@@ -113,14 +111,6 @@ def _broken_mask(indices: Array, n_edges: int) -> Array:
     return mask
 
 
-def _components(edge: Array, n_particles: int) -> tuple[int, Array]:
-    """Return the number of connected parts over ``edge`` (m', 2), and the part of each particle."""
-    graph = coo_array((np.ones(len(edge), dtype=np.int8), (edge[:, 0], edge[:, 1])),
-                      shape=(n_particles, n_particles))
-    n_parts, part = connected_components(graph.tocsr(), directed=False)
-    return int(n_parts), part
-
-
 def _split(
     edge: Array, label: Array, touched: Array, n_fragments: int
 ) -> tuple[Array, Array, Array]:
@@ -137,7 +127,7 @@ def _split(
     local = np.zeros(len(label), dtype=np.int32)
     local[particle] = np.arange(len(particle), dtype=np.int32)
     inside = local[edge[touched[label[edge[:, 0]]]]]
-    n_parts, part = _components(inside, len(particle))
+    n_parts, part = components(len(particle), inside)
 
     size = np.bincount(part, minlength=n_parts)
     # Of repeated assignments the last stays: from the end, that is the lowest particle.

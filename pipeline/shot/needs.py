@@ -111,8 +111,8 @@ def _surface(body: Body) -> Surface | None:
 
 def check_camera(shot: Shot, camera: CameraPath) -> None:
     """Refuse a camera that is ever below the floor, or begins in something opaque."""
-    from vfx.geometry.divide.grid import body_orientation
-    from vfx.geometry.divide.sources import encloses
+    from vfx.geometry.handoff.orientation import body_orientation
+    from vfx.geometry.inside.door import encloses
     from vfx.raytrace.surface.materials import material_look
 
     def found(frame: int) -> str:
@@ -141,7 +141,7 @@ def check_camera(shot: Shot, camera: CameraPath) -> None:
 
 def camera_warnings(shot: Shot, camera: CameraPath) -> list[str]:
     """Return which bodies have their middle beside the first picture, and odd cameras."""
-    from vfx.geometry.divide.grid import body_orientation
+    from vfx.geometry.handoff.orientation import body_orientation
     from vfx.geometry.mesh.inspect import place_text
     from vfx.raytrace.camera.camera import camera_view
 

@@ -12,8 +12,8 @@ import time
 import numpy as np
 
 from vfx.device import Device
-from vfx.geometry.divide.blue_noise import DENSITY
-from vfx.geometry.divide.grid import build_solid
+from vfx.geometry.divide.blue_noise import SITES_A_CUBE
+from vfx.geometry.divide.build import build_solid
 from vfx.geometry.divide.sources import body_size
 from vfx.geometry.handoff.bodies import Body
 from vfx.sim.bonds.cluster_bonds import ClusterBonds
@@ -42,12 +42,12 @@ def seconds_per_bond(device: Device, body: Body, material: Material, solver: Sol
     # As many neighbours as the body's own elements have, however they stand.
     spacing = size.spacing if body.is_block else (size.volume / size.elements) ** (1 / 3)
     # Graded elements reach as far as their own lambda says, not as the finest one does.
-    finer = DENSITY ** (1 / 3) if body.grading_deviation else size.spacing / spacing
+    finer = SITES_A_CUBE ** (1 / 3) if body.grading_deviation else size.spacing / spacing
     horizon = solver.horizon * finer
     x, y, z = (min(n, LARGEST_SIDE) for n in (body.cells if body.is_block else IRREGULAR_CELLS))
-    solid = build_solid([Body(
-        name=body.name, material=body.material, cells=(x, y, z), spacing=spacing,
-        rotation=body.rotation)])
+    block = Body(name=body.name, material=body.material, cells=(x, y, z), spacing=spacing,
+                 rotation=body.rotation)
+    solid = build_solid(device, [block]).solid
     simulation = Simulation(
         device, solid, {body.material: material},
         dataclasses.replace(solver, gravity=(0.0, 0.0, 0.0), horizon=horizon), Floor(enabled=False),

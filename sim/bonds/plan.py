@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from vfx.geometry.divide.blue_noise import DENSITY
+from vfx.geometry.divide.blue_noise import SITES_A_CUBE
 from vfx.geometry.divide.filling import PLACES
 from vfx.geometry.divide.sources import (
     BodySize,
@@ -182,7 +182,7 @@ def make_plan(
             stiffness = 18.0 * material.bulk_modulus / (reach * spacing**4)
         n_lanes = count_lanes(body.cells) if body.is_block else (
             -(-size.elements // LANES) * LANES)
-        crowding = DENSITY if body.grading_deviation else (
+        crowding = SITES_A_CUBE if body.grading_deviation else (
             size.elements * spacing**3 / size.volume)
         n_neighbors = len(offsets) if body.shape == "grid" else max(
             1, round(crowding * _ball_volume(solver.horizon)))

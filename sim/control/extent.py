@@ -10,10 +10,10 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from vfx.geometry.divide.filling import even_places
-from vfx.geometry.divide.grid import body_orientation
 from vfx.geometry.divide.overlap import world_boxes
 from vfx.geometry.divide.sources import body_size, filling_of, places_in
 from vfx.geometry.handoff.bodies import Body
+from vfx.geometry.handoff.orientation import body_orientation
 from vfx.geometry.handoff.products import turned
 from vfx.geometry.handoff.types import Array
 from vfx.sim.settings import Collider, Region

@@ -1,16 +1,15 @@
-"""Which elements of a body are one solid: bonds join no others, however near they are.
+"""Which elements are of one part of a body: bonds join no others, however near they are.
 
-A mesh may hold several solids, and two of them within a horizon of each other would be glued
+A mesh may have several parts, and two of them within a horizon of each other would be glued
 together by the springs across the air between them.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
+from vfx.geometry.handoff.components import components
 from vfx.geometry.handoff.types import Array, Solid
 
 #: Cubes whose cells are no farther apart meet in a face, an edge or a corner.
@@ -23,18 +22,11 @@ def solid_parts(solid: Solid) -> Array:
     Elements that share a face are of one part. A wall thinner than a cube may be cubes that meet
     in edges and corners only: those are of one part, too.
     """
-    part = joined(solid.n_particles, solid.edge)
+    _, part = components(solid.n_particles, solid.edge)
     pairs = [solid.edge]
     for body in np.flatnonzero(solid.kind == "grid"):
         member = np.flatnonzero(solid.body == body)
         if np.ptp(part[member]) > 0:
             near = cKDTree(solid.cell[member]).query_pairs(_DIAGONAL, output_type="ndarray")
             pairs.append(member[near])
-    return joined(solid.n_particles, np.concatenate(pairs)) if len(pairs) > 1 else part
-
-
-def joined(n: int, pair: Array) -> Array:
-    """Return the connected component of each of n things, (n,) int32."""
-    graph = coo_array((np.ones(len(pair), bool), (pair[:, 0], pair[:, 1])), shape=(n, n))
-    component: Array = connected_components(graph, directed=False)[1]
-    return component
+    return components(solid.n_particles, np.concatenate(pairs))[1] if len(pairs) > 1 else part

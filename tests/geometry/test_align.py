@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
-from vfx.geometry.divide.grid import build_solid
+from tests.solids import build_solid
 from vfx.geometry.handoff.bodies import Body
 from vfx.geometry.handoff.types import Lineage, Motion, Pieces, Solid
 from vfx.geometry.pieces.align import Aligner, align_frame

@@ -11,7 +11,7 @@ from vfx.device import Device, open_device
 from vfx.geometry.divide.blue_noise import Samples, blue_noise
 from vfx.geometry.divide.grading import Grading, toward_impact
 from vfx.geometry.handoff.elements import Surface
-from vfx.geometry.inside.points import points_inside
+from vfx.geometry.inside.door import points_inside
 
 
 def sample(device: Device, shape: Surface, *, spacing: float | None = None,

@@ -14,10 +14,9 @@ from vfx.device import open_device
 from vfx.geometry.assets.catalog import ASSETS, make_asset
 from vfx.geometry.divide import cubes
 from vfx.geometry.divide.build import build_solid, check_bodies, lowest_point, solid_bytes
-from vfx.geometry.divide.check import check_elements, check_whole
+from vfx.geometry.divide.check import check_elements, check_solid
 from vfx.geometry.divide.cubes import _fill as fill
 from vfx.geometry.divide.cubes import block_elements, cell_edges
-from vfx.geometry.divide.grid import build_solid as build_blocks
 from vfx.geometry.divide.sources import body_size, source_hash, surface_of, surface_volume
 from vfx.geometry.handoff.bodies import Body
 from vfx.geometry.handoff.cube_faces import grid_faces
@@ -37,13 +36,6 @@ def ball(tmp_path) -> str:
 
 
 # ------------------------------------------------------------------ cubes
-
-def test_blocks_are_built_as_ever(device):
-    bodies = [body("a", cells=(3, 4, 5), spacing=0.1, rotation=(10.0, 20.0, 30.0)),
-              body("c", cells=(2, 2, 2), center=(5.0, 0.0, 0.0))]
-    new, old = build_solid(device, bodies).solid.to_arrays(), build_blocks(bodies).to_arrays()
-    assert all(np.array_equal(new[name], old[name]) for name in old)
-
 
 def test_cubes_in_a_mesh_are_those_whose_centres_are_inside(device, ball):
     solid = build_solid(device, [body(mesh=ball, spacing=0.007)]).solid
@@ -237,7 +229,7 @@ def test_a_damaged_solid_of_cubes_is_refused(device, ball):
                           ({"volume": solid.volume * 1.01}, "lambda"),
                           ({"cell": solid.cell[::-1].copy()}, "order of their cells")):
         with pytest.raises(ValueError, match=says):
-            check_whole(dataclasses.replace(solid, **changes))
+            check_solid(dataclasses.replace(solid, **changes))
 
 
 # ------------------------------------------------------------------ assets
@@ -249,7 +241,7 @@ def test_assets_are_sound_solids_with_uv_and_no_chance(name):
     assert np.array_equal(raw.triangle, again.triangle)
     report = inspect_only(open_device("cpu"), raw, body(mesh="m", elements=10))
     assert not list(report.problems()), list(report.problems())
-    assert (report.crossings, report.bodies, report.cavities) == (0, 1, 0)
+    assert (report.crossings, report.parts, report.cavities) == (0, 1, 0)
     assert raw.uv is not None and raw.uv.shape == (*raw.triangle.shape, 2)
     assert raw.vertex[:, 1].min() == pytest.approx(0.0, abs=1e-5)
 
@@ -367,10 +359,10 @@ def test_a_mesh_that_lies_on_itself_is_refused_with_the_place_and_a_way_out(devi
         build_solid(device, [body(mesh=path, shape="voronoi", elements=2500)])
 
 
-def test_solids_too_thin_for_a_tetrahedron_are_placed_where_the_file_has_them(device, tmp_path):
+def test_parts_too_thin_for_a_tetrahedron_are_placed_where_the_file_has_them(device, tmp_path):
     raw = joined(box(center=(0.0, 70.0, 0.0)), box((1e-3, 0.1, 1e-3), center=(0.0, 90.0, 0.0)))
     path = str(write_obj(tmp_path / "m.obj", raw))
-    with pytest.raises(ValueError, match=r"1 of its 2 solids .* near \(0, 90, 0\) in the coord"):
+    with pytest.raises(ValueError, match=r"1 of its 2 parts .* near \(0, 90, 0\) in the coord"):
         build_solid(device, [body(mesh=path, mesh_up="z", mesh_unit="cm", shape="tet-shell",
                                   spacing=2e-3)])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from vfx.geometry.divide.grid import build_solid
+from tests.solids import build_solid
 from vfx.geometry.handoff.bodies import Body
 from vfx.geometry.handoff.cube_faces import grid_faces
 from vfx.geometry.handoff.faces import all_faces, face_normals, join_faces, lowest_corners

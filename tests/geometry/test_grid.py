@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.spatial.transform import Rotation
 
-from vfx.geometry.divide.grid import build_solid, check_solid, solid_bytes
+from tests.solids import build_solid
+from vfx.geometry.divide.build import solid_bytes
+from vfx.geometry.divide.check import check_solid
 from vfx.geometry.handoff.bodies import Body
 from vfx.geometry.handoff.cube_faces import grid_faces
 from vfx.geometry.handoff.faces import Faces, face_normals
@@ -182,13 +184,13 @@ def test_bodies_may_touch_and_corners_may_pass_close():
 
 @pytest.mark.parametrize(("bodies", "says"), [
     ([], "no body"),
-    ([body(cells=(3, 0, 2))], "no cubes"),
+    ([body(cells=(3, 0, 2))], "each must be at least 1"),
     ([body(spacing=-1.0)], "spacing"),
     ([body(spacing=float("nan"))], "spacing"),
     ([body(center=(0.0, float("inf"), 0.0))], "finite"),
     ([body(center=(1e9, 0.0, 0.0))], "too far"),
     ([body("a"), body("a", center=(1.0, 0.0, 0.0))], "called 'a'"),
-    ([body(cells=(2000, 2000, 2000))], "8,000,000,000 cubes"),
+    ([body(cells=(2000, 2000, 2000))], "8,000,000,000 elements"),
 ])
 def test_bodies_that_cannot_be_built_are_refused_with_a_sentence(bodies, says):
     with pytest.raises(ValueError, match=says):
@@ -211,16 +213,16 @@ def put(value: object, *index: object):
 
 
 @pytest.mark.parametrize(("changes", "says"), [
-    ({"volume": put(0.0, 3)}, "Particle 3 has a volume"),
-    ({"volume": put(2e-9, 3)}, "do not add up"),
+    ({"volume": put(0.0, 3)}, "volume is not lambda"),
+    ({"volume": put(2e-9, 3)}, "volume is not lambda"),
     ({"position": put(np.nan, 5, 1)}, "not finite"),
-    ({"position": lambda p: p[[0, *range(len(p) - 1)]]}, "not lambda"),
-    ({"position": lambda p: p * 1.001}, "not lambda"),
+    ({"position": lambda p: p[[0, *range(len(p) - 1)]]}, "off its lattice"),
+    ({"position": lambda p: p * 1.001}, "off its lattice"),
     ({"length_scale": lambda s: s * 2}, "volume is not lambda"),
-    ({"cell": put((0, 0, 1), 0)}, "do not fill"),
+    ({"cell": put((0, 0, 1), 0)}, "two in one"),
     ({"cell": put(-1, 0, 0)}, "negative cell"),
     ({"body": lambda b: b[::-1].copy()}, "body order"),
-    ({"edge": lambda e: e[:-1]}, "inner faces"),
+    ({"edge": lambda e: e[:-1]}, "share a face"),
     ({"edge": lambda e: e[[0, *range(len(e) - 1)]]}, "stands twice"),
     ({"edge": lambda e: e[::-1].copy()}, "not sorted"),
     ({"edge": lambda e: e[:, ::-1].copy()}, "lower particle first"),
@@ -228,7 +230,7 @@ def put(value: object, *index: object):
     ({"edge": put((14, 35), -1)}, "not sorted"),
     ({"edge": put((10, 35), -1)}, "not sorted"),
     ({"edge": lambda e: np.sort(np.append(e, [[34, 36]], axis=0), axis=0)}, "outside"),
-    ({"edge": put((0, 3), 1)}, "share no face"),
+    ({"edge": put((0, 3), 1)}, "share a face"),
     ({"orientation": put(2.0, 0, 0, 0)}, "orthonormal"),
     ({"orientation": put(-1.0, 0, 0, 0)}, "reflection"),
 ])

@@ -7,7 +7,15 @@ import pytest
 
 from tests.geometry.shapes import box, joined, moved, sphere, surface, torus, turned_in
 from vfx.device import Device, open_device
-from vfx.geometry.inside.points import WindingNumbers, points_inside
+from vfx.geometry.handoff.elements import Surface
+from vfx.geometry.inside.door import (
+    Interior,
+    count_above,
+    count_by_columns,
+    encloses,
+    points_inside,
+)
+from vfx.geometry.inside.points import WindingNumbers
 
 
 def points(n: int, extent: float = 1.5, seed: int = 1) -> np.ndarray:
@@ -82,3 +90,19 @@ def test_the_number_of_threads_changes_nothing() -> None:
         device.threads = threads
         found.append(points_inside(device, torus(32), point))
     assert np.array_equal(found[0], found[1]) and np.array_equal(found[0], found[2])
+
+
+@pytest.mark.parametrize("shape", [
+    torus(24), joined(sphere(16), turned_in(sphere(16, 0.5)), moved(box(), (2, 0, 0))),
+    joined(sphere(16), moved(sphere(16), (0.3, 0, 0))), joined(box(), moved(box(), (1, 1, 0)))],
+    ids=["torus", "hollow", "overlapping", "touching"])
+def test_all_who_count_behind_the_door_say_the_same(device: Device, shape: Surface) -> None:
+    point = points(400)
+    one_by_one = [encloses(shape, place) for place in point]
+    assert any(one_by_one) and not all(one_by_one)
+    assert (count_above(device, shape, point) > 0).tolist() == one_by_one
+    assert (count_by_columns(device, shape, point) > 0).tolist() == one_by_one
+    assert Interior(device, shape).holds(point).tolist() == one_by_one
+    # Few points beside the triangles are asked for in another way than many.
+    few = np.concatenate([points_inside(device, shape, point[k:k + 1]) for k in range(20)])
+    assert few.tolist() == points_inside(device, shape, point)[:20].tolist() == one_by_one[:20]

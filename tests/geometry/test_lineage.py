@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vfx.geometry.divide.grid import build_solid
+from tests.solids import build_solid
 from vfx.geometry.handoff.bodies import Body
 from vfx.geometry.handoff.types import Lineage, Solid
 from vfx.geometry.pieces.lineage import build_lineage, count_fragments, fragment_name, labels_at

@@ -107,7 +107,7 @@ def test_a_shell_inside_another_is_a_cavity_however_it_faces(device, faces_inwar
     inner = box((0.5, 0.5, 0.5))
     made, report = surface(device, joined(box(), flipped(inner) if faces_inward else inner))
     assert surface_volume(made) == pytest.approx(1.0 - 0.125)
-    assert (report.bodies, report.cavities) == (1, 1)
+    assert (report.parts, report.cavities) == (1, 1)
     assert any(note == "Took 1 shell inside another, facing outward, as hollow."
                for note in report.notes) != faces_inward
 
@@ -116,20 +116,20 @@ def test_a_body_inside_a_cavity_is_solid_again(device):
     raw = joined(box(), box((0.6, 0.6, 0.6)), box((0.2, 0.2, 0.2)))
     made, report = surface(device, raw)
     assert surface_volume(made) == pytest.approx(1.0 - 0.216 + 0.008)
-    assert (report.bodies, report.cavities) == (2, 1)
+    assert (report.parts, report.cavities) == (2, 1)
 
 
 def test_separate_bodies_add_up(device):
     raw = joined(*(box((0.1, 0.1, 0.1), (x, y, 0.0)) for x in range(5) for y in range(5)))
     made, report = surface(device, raw)
     assert surface_volume(made) == pytest.approx(0.025)
-    assert (report.bodies, report.cavities) == (25, 0)
+    assert (report.parts, report.cavities) == (25, 0)
 
 
 def test_bodies_that_touch_along_an_edge_are_allowed(device):
     made, report = surface(device, joined(box(), box(center=(1.0, 1.0, 0.0))))
     assert surface_volume(made) == pytest.approx(2.0)
-    assert report.crowded == 1 and report.bodies == 2
+    assert report.crowded == 1 and report.parts == 2
 
 
 def test_the_tip_of_a_cone_takes_no_more_memory_than_its_faces():
@@ -255,7 +255,7 @@ def test_slits_are_closed_where_their_sides_face_opposite_ways(device):
     raw = _with_slits(joined(box(), box(center=(1.5, 0.0, 0.0))), (0, 4), n=2)
     which = (raw.triangle < 8).all(axis=1) & (np.arange(len(raw.triangle)) < 3)
     made, report = surface(device, flipped(raw, which), repair=True)
-    assert surface_volume(made) == pytest.approx(2.0) and report.bodies == 2
+    assert surface_volume(made) == pytest.approx(2.0) and report.parts == 2
 
 
 def test_large_holes_are_refused_even_with_repair(device):
@@ -292,7 +292,7 @@ def test_bodies_that_overlap_are_refused_or_united_on_request(device):
         surface(device, raw)
     made, report = surface(device, raw, repair=True)
     assert surface_volume(made) == pytest.approx(2.0 - 0.5 * 0.7 * 0.8)
-    assert report.crossings == 0 and report.bodies == 1
+    assert report.crossings == 0 and report.parts == 1
 
 
 @pytest.mark.parametrize("other, united", [

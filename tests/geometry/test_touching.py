@@ -47,7 +47,7 @@ def test_bodies_of_random_cubes_are_those_connected_over_faces(device, seed):
     solid = np.random.default_rng(seed).random((5, 5, 5)) < 0.4
     made, report = surface(device, voxels(solid))
     # Air within a body that touches the air outside along an edge is no cavity of its own.
-    assert report.bodies == label(solid)[1]
+    assert report.parts == label(solid)[1]
     assert report.volume == pytest.approx(solid.sum())
     assert surface_volume(made) == pytest.approx(solid.sum())
     # No vertex is in two of them.
@@ -60,7 +60,7 @@ def test_bodies_of_random_cubes_are_those_connected_over_faces(device, seed):
 def test_every_cube_of_a_chequered_block_is_a_body(device):
     solid = np.indices((4, 4, 4)).sum(axis=0) % 2 == 0
     made, report = surface(device, voxels(solid))
-    assert (report.bodies, report.cavities) == (32, 0)
+    assert (report.parts, report.cavities) == (32, 0)
     assert len(made.vertex) == 32 * 8
 
 
@@ -86,7 +86,7 @@ def test_a_cavity_that_touches_the_outside_along_an_edge_belongs_to_its_body(dev
     solid[1:3, 1:3, 1:3] = False
     solid[0, 0, 1] = False
     made, report = surface(device, voxels(solid))
-    assert report.bodies == 1
+    assert report.parts == 1
     assert surface_volume(made) == pytest.approx(solid.sum())
 
 
@@ -98,4 +98,4 @@ def test_parts_that_touch_themselves_are_united_with_what_they_overlap(device):
     raw = joined(voxels(ring), box((0.5, 0.5, 0.5), (1.5, 1.5, 0.0)))
     made, report = surface(device, raw, repair=True)
     assert surface_volume(made) == pytest.approx(8.0 + 0.5 * 0.125)
-    assert report.bodies == 1
+    assert report.parts == 1

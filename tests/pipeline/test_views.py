@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from PIL import Image
 
-from vfx.geometry.divide.grid import build_solid
+from tests.solids import build_solid
 from vfx.pipeline.cli.commands import main
 from vfx.pipeline.shot.shot_file import load_shot
 from vfx.pipeline.show.preview import display_pixels

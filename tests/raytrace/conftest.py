@@ -12,7 +12,7 @@ import pytest
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
-from vfx.geometry.divide.grid import build_solid
+from tests.solids import build_solid
 from vfx.geometry.handoff.bodies import Body
 from vfx.geometry.handoff.faces import all_faces
 from vfx.geometry.handoff.types import Array, Pieces, Solid

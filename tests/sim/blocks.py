@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.solids import build_solid
 from vfx.device import Device
-from vfx.geometry.divide.grid import build_solid
 from vfx.geometry.handoff.bodies import Body
 from vfx.sim.bonds.simulate import Simulation
 from vfx.sim.settings import Floor, Material, Projectile, Solver

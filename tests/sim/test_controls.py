@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tests.sim.blocks import GLASS, SPACING
+from tests.solids import build_solid
 from vfx.device import Device, open_device
-from vfx.geometry.divide.grid import build_solid
 from vfx.geometry.handoff.bodies import Body
 from vfx.sim.bonds.simulate import Simulation
 from vfx.sim.control.extent import Held, find_held

@@ -8,8 +8,8 @@ import warnings
 import numpy as np
 import pytest
 
+from tests.solids import build_solid
 from vfx.device import Device
-from vfx.geometry.divide.grid import build_solid
 from vfx.geometry.handoff.bodies import Body
 from vfx.sim.bonds.plan import make_plan
 from vfx.sim.bonds.simulate import Simulation, Unstable

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tests.sim.blocks import GLASS, SPACING, lattice
+from tests.solids import build_solid
 from vfx.device import Device
-from vfx.geometry.divide.grid import build_solid
 from vfx.geometry.handoff.bodies import Body
 from vfx.geometry.handoff.types import Solid
 from vfx.sim.bonds.cluster_bonds import ClusterBonds

@@ -7,8 +7,8 @@ import dataclasses
 import numpy as np
 
 from tests.sim.blocks import GLASS, SPACING
+from tests.solids import build_solid
 from vfx.device import Device
-from vfx.geometry.divide.grid import build_solid
 from vfx.geometry.handoff.bodies import Body
 from vfx.geometry.handoff.types import Solid
 from vfx.sim.bonds.simulate import Simulation

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.solids import build_solid
 from vfx.device import Device, open_device
 from vfx.geometry.divide.build import build_solid as build_any
-from vfx.geometry.divide.grid import build_solid
 from vfx.geometry.handoff.bodies import Body
 from vfx.sim.bonds.lattice import arrange
 from vfx.sim.bonds.pace import seconds_per_bond

@@ -12,10 +12,10 @@ from scipy.spatial import cKDTree
 from tests.geometry.bodies import box, hollow_sphere, lathe, mesh, sphere, two_boxes
 from tests.geometry.shapes import torus, volume
 from vfx.device import Device, open_device
-from vfx.geometry.divide import shell
+from vfx.geometry.divide import tet_shell
 from vfx.geometry.divide.layers import first_points, spread
-from vfx.geometry.divide.shell import ACROSS, divide_shell, measure
-from vfx.geometry.divide.shell_body import shell_candidates
+from vfx.geometry.divide.tet_shell import ACROSS, divide_tet_shell, measure
+from vfx.geometry.divide.tet_shell_part import shell_candidates
 from vfx.geometry.divide.tetrahedra import least_dihedral, triangulate, volumes
 from vfx.geometry.handoff.elements import Elements, Surface
 from vfx.geometry.handoff.faces import face_normals
@@ -27,7 +27,7 @@ LAYERS = 4
 def divide(device: Device, surface: Surface, **given: float | int | None) -> Elements:
     """Divide with what most tests want."""
     options = {"spacing": None, "count": None, "layers": LAYERS, "seed": 1, **given}
-    return divide_shell(device, surface, progress=lambda what, share: None, **options)
+    return divide_tet_shell(device, surface, progress=lambda what, share: None, **options)
 
 
 @cache
@@ -267,7 +267,7 @@ def test_flat_sides_with_many_points_are_triangulated() -> None:
 def test_gaps_that_only_finer_tetrahedra_resolve_are_refused(
     monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("vfx.geometry.divide.shell.MOST_FILLED", 0.5)
+    monkeypatch.setattr("vfx.geometry.divide.tet_shell.MOST_FILLED", 0.5)
     with pytest.raises(ValueError, match="too narrow for tetrahedra"):
         divide(open_device("cpu"), box(1.0), spacing=0.2)
 
@@ -305,9 +305,9 @@ def test_body_without_room_for_a_tetrahedron_is_refused() -> None:
 
 def test_plate_far_too_thin_for_a_number_is_refused_after_one_trial(monkeypatch) -> None:
     joins = []
-    join = shell.join_points
-    monkeypatch.setattr(shell, "join_points", lambda *given: joins.append(1) or join(*given))
-    with pytest.raises(ValueError, match=r"is too thin for a shell of 1,500 .* take about"):
+    join = tet_shell.join_points
+    monkeypatch.setattr(tet_shell, "join_points", lambda *given: joins.append(1) or join(*given))
+    with pytest.raises(ValueError, match=r"is too thin for a tet-shell of 1,500 .* take about"):
         divide(open_device("cpu"), box(1.0, 5e-4, 1.0), count=1500, layers=6)
     assert len(joins) == 1
 

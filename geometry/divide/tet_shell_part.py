@@ -1,8 +1,8 @@
-"""The shell of one solid: points on layers joined to tetrahedra, without those that do not belong.
+"""The tet-shell of one part: points on layers joined to tetrahedra, less what does not belong.
 
-A body is one connected solid, with the walls of its cavities, moved and scaled with its mesh to
-size one. Solids of one mesh are worked on one by one: however near they are to each other, no
-point of one sees the other.
+A part of a mesh is one connected solid, with the walls of its cavities, moved and scaled with its
+mesh to size one. Parts of one mesh are worked on one by one: however near they are to each other,
+no point of one sees the other.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ SOLID_ANGLE = 10.0
 LEAST_GAP = 0.5
 #: How far points below the surface are moved before they are joined, in layer spacings.
 NUDGE = 2e-3
-#: How far the sides of a body are bulged while points are joined, in layer spacings.
+#: How far the sides of a part are bulged while points are joined, in layer spacings.
 BULGE = 1e-2
 #: In cubed layer spacings: four vertices of one sharp edge have less, whatever their angles are.
 LEAST_VOLUME = 1e-6
 
 
 @dataclass(frozen=True)
-class Body:
-    """A solid of size one or less, and what is known of it."""
+class Part:
+    """A part of a mesh, of size one or less, and what is known of it."""
 
-    surface: Surface         # its part of the mesh; vertices in units of the mesh's size
+    surface: Surface         # of the part; vertices in units of the mesh's size
     triangle: Array          # (t,) int32: its triangles in the mesh
     tree: DistanceTree
     features: Features
@@ -64,75 +64,75 @@ class Body:
 
 
 @dataclass(frozen=True)
-class Shell:
-    """The tetrahedra of the shell of a body, and what was left out."""
+class TetShell:
+    """The tetrahedra of a part, and what was left out."""
 
     point: Array             # (p, 3)
     layer: Array             # (p,)
     tet: Array               # (n, 4)
-    lost_volume: float       # of solid that no element fills though it is no deeper than the shell
+    lost_volume: float       # of solid that no element fills though it is no deeper than the layers
     detached: int            # tetrahedra dropped since no face joins them to the rest
     detached_volume: float
 
 
-def make_body(device: Device, surface: Surface, triangle: Array) -> Body:
-    """Measure the solid of ``triangle`` (t,) of a mesh of size one."""
+def make_part(device: Device, surface: Surface, triangle: Array) -> Part:
+    """Measure the part of ``triangle`` (t,) of a mesh of size one."""
     used, corner = np.unique(surface.triangle[triangle], return_inverse=True)
     own = Surface(surface.vertex[used], corner.reshape(-1, 3).astype(np.int32),
                   surface.normal[triangle], surface.uv[triangle])
     at = own.vertex[own.triangle]
     product = np.cross(at[:, 1] - at[:, 0], at[:, 2] - at[:, 0])
-    return Body(own, triangle.astype(np.int32), build_distance(device, at),
+    return Part(own, triangle.astype(np.int32), build_distance(device, at),
                 find_features(own.vertex, own.triangle),
                 area=0.5 * float(np.linalg.norm(product, axis=1).sum()),
                 volume=float((product * at[:, 0]).sum()) / 6.0)
 
 
-def shell_candidates(body: Body, spacing: float, layers: int, seed: int) -> Points:
+def shell_candidates(part: Part, spacing: float, layers: int, seed: int) -> Points:
     """Return points on the layers from which to choose."""
-    lower, upper = body.bounds
-    band = fill_band(body.tree, lower, upper, edge=CANDIDATE_CELL * spacing,
+    lower, upper = part.bounds
+    band = fill_band(part.tree, lower, upper, edge=CANDIDATE_CELL * spacing,
                      outside=0.5 * spacing, inside=(layers - 0.5) * spacing, blur=0.5 * spacing,
                      seed=seed)
-    return candidate_points(body.tree, band, body.features, spacing=spacing, layers=layers)
+    return candidate_points(part.tree, band, part.features, spacing=spacing, layers=layers)
 
 
 def shell_points(
-    body: Body, candidates: Points, spacing: float, across: float, seed: int
+    part: Part, candidates: Points, spacing: float, across: float, seed: int
 ) -> Points:
     """Choose points on the layers, ``across`` layer spacings apart, and spread them a few steps."""
-    points = first_points(body.tree.device, candidates, across=across * spacing, seed=seed)
-    return spread(body.tree, body.features, points, spacing=spacing, across=across * spacing,
+    points = first_points(part.tree.device, candidates, across=across * spacing, seed=seed)
+    return spread(part.tree, part.features, points, spacing=spacing, across=across * spacing,
                   steps=TRIAL_STEPS)
 
 
 def finish_shell(
-    body: Body, points: Points, spacing: float, across: float, layers: int, progress: Progress,
+    part: Part, points: Points, spacing: float, across: float, layers: int, progress: Progress,
     share: tuple[float, float]
-) -> Shell:
+) -> TetShell:
     """Spread the points over their layers and join them to well-shaped tetrahedra."""
     middle = share[0] + 0.6 * (share[1] - share[0])
-    points = spread(body.tree, body.features, points, spacing=spacing, across=across * spacing,
+    points = spread(part.tree, part.features, points, spacing=spacing, across=across * spacing,
                     steps=SPREAD_STEPS - TRIAL_STEPS, progress=progress,
                     share=(share[0], middle))
     progress("Joining points to tetrahedra", middle)
-    shell = join_points(body, points, spacing, layers)
+    shell = join_points(part, points, spacing, layers)
     return replace(shell, tet=remove_slivers(shell.point, shell.tet))
 
 
-def join_points(body: Body, points: Points, spacing: float, layers: int) -> Shell:
-    """Join points to the tetrahedra of a shell."""
-    device = body.tree.device
+def join_points(part: Part, points: Points, spacing: float, layers: int) -> TetShell:
+    """Join points to the tetrahedra of a tet-shell."""
+    device = part.tree.device
     point, layer = device.to_host(points.point), device.to_host(points.layer)
     order = morton_order(point)
     point, layer = point[order], layer[order]
-    # Points below the surface leave the planes and spheres that symmetric bodies put them on,
+    # Points below the surface leave the planes and spheres that symmetric parts put them on,
     # where four of them would make a tetrahedron of no volume.
     noise = np.random.Generator(np.random.Philox(0)).uniform(-1.0, 1.0, point.shape)
     point = point + np.where(layer[:, None] > 0, NUDGE * spacing * noise, 0.0)
-    tet, lost = _drop(body, point, layer, triangulate(_bulged(point, spacing)), spacing, layers)
+    tet, lost = _drop(part, point, layer, triangulate(_bulged(point, spacing)), spacing, layers)
     tet, detached, detached_volume = _attached(point, tet)
-    return Shell(point, layer, tet, lost, detached, detached_volume)
+    return TetShell(point, layer, tet, lost, detached, detached_volume)
 
 
 def _bulged(point: Array, spacing: float) -> Array:
@@ -147,11 +147,11 @@ def _bulged(point: Array, spacing: float) -> Array:
 
 
 def _drop(
-    body: Body, point: Array, layer: Array, tet: Array, spacing: float, layers: int
+    part: Part, point: Array, layer: Array, tet: Array, spacing: float, layers: int
 ) -> tuple[Array, float]:
-    """Drop tetrahedra that are not of the shell; return the others, and the lost volume.
+    """Drop tetrahedra that are not of the tet-shell; return the others, and the lost volume.
 
-    Lost is solid at sharp edges and in thin parts that the rule for the surface still drops.
+    Lost is solid at sharp edges and in thin walls that the rule for the surface still drops.
     """
     tet = tet[~(layer[tet] == layers - 1).all(axis=1)]
     level = layer[tet]
@@ -161,11 +161,11 @@ def _drop(
     # The surface is no nearer to a vertex than its layer is deep: within that, all is inside.
     unknown = np.flatnonzero(~(away < level * spacing).any(axis=1))
     inside = np.ones(len(tet), bool)
-    inside[unknown] = _is_inside(body.tree, center[unknown])
+    inside[unknown] = _is_inside(part.tree, center[unknown])
     deepest = (layers - 0.5) * spacing
     unknown = np.flatnonzero((away + level * spacing).min(axis=1) > deepest)
-    inside[unknown] &= _distance(body.tree, center[unknown]) <= deepest
-    inside[inside] = ~_bridges(body, point, layer, tet[inside], spacing)
+    inside[unknown] &= _distance(part.tree, center[unknown]) <= deepest
+    inside[inside] = ~_bridges(part, point, layer, tet[inside], spacing)
     kept = inside & ~outer
     on_surface = np.flatnonzero(inside & outer)
     kept[on_surface] = ((least_dihedral(point, tet[on_surface]) > SOLID_ANGLE)
@@ -174,7 +174,7 @@ def _drop(
     return tet[kept], lost
 
 
-def _bridges(body: Body, point: Array, layer: Array, tet: Array, spacing: float) -> Array:
+def _bridges(part: Part, point: Array, layer: Array, tet: Array, spacing: float) -> Array:
     """Return which tetrahedra (m,) have an edge from the surface that goes through air."""
     corner = tet[:, EDGES]
     which, side = np.nonzero((layer[corner] == 0).any(axis=2))
@@ -184,10 +184,10 @@ def _bridges(body: Body, point: Array, layer: Array, tet: Array, spacing: float)
     through_air = np.zeros(len(key), bool)
     for share in (0.5, 0.25, 0.75):
         place = from_end + share * (to_end - from_end)
-        at = body.tree.device.from_host(place)
-        nearest, triangle = body.tree.nearest(at)
-        away = np.linalg.norm(body.tree.device.to_host(nearest) - place, axis=1)
-        outside = ~body.tree.device.to_host(body.tree.inside(at, nearest, triangle))
+        at = part.tree.device.from_host(place)
+        nearest, triangle = part.tree.nearest(at)
+        away = np.linalg.norm(part.tree.device.to_host(nearest) - place, axis=1)
+        outside = ~part.tree.device.to_host(part.tree.inside(at, nearest, triangle))
         through_air |= outside & (away > LEAST_GAP * spacing)
     bridges = np.zeros(len(tet), bool)
     bridges[which[through_air[edge_of]]] = True
@@ -195,7 +195,7 @@ def _bridges(body: Body, point: Array, layer: Array, tet: Array, spacing: float)
 
 
 def _is_inside(tree: DistanceTree, point: Array) -> Array:
-    """Return whether points (n, 3) are inside the body."""
+    """Return whether points (n, 3) are inside the part."""
     at = tree.device.from_host(point)
     return tree.device.to_host(tree.inside(at, *tree.nearest(at)))
 
