@@ -50,6 +50,7 @@ class RawMesh:
     notes: tuple[str, ...] = ()
 
 
+@np.errstate(invalid="ignore", over="ignore")      # what is not finite is refused when all is read
 def read_raw_mesh(path: Path) -> RawMesh:
     """Read a mesh file; raise MeshError, or FileNotFoundError where there is none."""
     suffix = path.suffix.lower().removeprefix(".")
@@ -113,7 +114,7 @@ def join_meshes(parts: list[RawMesh]) -> RawMesh:
         notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)))
 
 
-@np.errstate(invalid="ignore", over="ignore")      # what is not finite is refused when all is read
+@np.errstate(invalid="ignore", over="ignore")      # likewise
 def placed(raw: RawMesh, world_from_part: Array) -> RawMesh:
     """Return a part moved by an affine (4, 4) matrix; one that mirrors turns its triangles."""
     linear = world_from_part[:3, :3]
