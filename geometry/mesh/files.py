@@ -40,6 +40,7 @@ class RawMesh:
     notes: tuple[str, ...] = ()
 
 
+@np.errstate(invalid="ignore", over="ignore")      # what is not finite is refused when all is read
 def read_raw_mesh(path: Path) -> RawMesh:
     """Read a mesh file; raise MeshError, or FileNotFoundError where there is none."""
     suffix = path.suffix.lower().removeprefix(".")
@@ -91,11 +92,19 @@ def join_meshes(meshes: list[RawMesh]) -> RawMesh:
         notes=tuple(dict.fromkeys(note for mesh in meshes for note in mesh.notes)))
 
 
-@np.errstate(invalid="ignore", over="ignore")      # what is not finite is refused when all is read
+<<<<<<< HEAD:geometry/mesh/files.py
+@np.errstate(invalid="ignore", over="ignore")      # likewise
 def placed(raw: RawMesh, world_from_mesh: Array) -> RawMesh:
     """Return a mesh moved by an affine (4, 4) matrix; one that mirrors turns its triangles."""
     linear = world_from_mesh[:3, :3]
     if np.array_equal(world_from_mesh, np.eye(4)):
+=======
+@np.errstate(invalid="ignore", over="ignore")      # likewise
+def placed(raw: RawMesh, world_from_part: Array) -> RawMesh:
+    """Return a part moved by an affine (4, 4) matrix; one that mirrors turns its triangles."""
+    linear = world_from_part[:3, :3]
+    if np.array_equal(world_from_part, np.eye(4)):
+>>>>>>> main:geometry/mesh_files.py
         return raw
     turn = slice(None, None, -1) if np.linalg.det(linear) < 0 else slice(None)
     normal = raw.normal

@@ -301,3 +301,13 @@ def test_a_crate_that_kills_its_reader_is_refused_by_the_one_that_lives(tmp_path
     monkeypatch.setattr(usd_files, "_READ_ALL", "import os; os.abort()")
     with pytest.raises(MeshError, match="cannot be read as USD"):
         read_raw_mesh(path)
+
+
+def test_a_signalling_nan_is_read_without_a_warning(tmp_path: Path) -> None:
+    """To turn one into a double is an invalid operation."""
+    place = np.zeros((3, 3), "<f4")
+    place.view("<u4")[1, 1] = 0x7FA00000
+    path = tmp_path / "mesh.stl"
+    path.write_bytes(bytes(80) + struct.pack("<I", 1) + bytes(12) + place.tobytes() + bytes(2))
+    with pytest.raises(MeshError, match="not finite"):
+        read_raw_mesh(path)
