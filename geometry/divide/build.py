@@ -311,7 +311,7 @@ def to_world(point: Array, each: _Divided) -> Array:
 
 
 def refuse_overlap(device: Device, divided: Sequence[_Divided]) -> None:
-    """Raise ValueError if an element of one body has its particle inside another.
+    """Raise ValueError if an element of one body has its position inside another.
 
     Two boxes were compared as such before.
     """

@@ -53,14 +53,14 @@ def check_elements(
 
 
 def check_edges(edge: Array, n: int) -> None:
-    """Check that edges (m, 2) name n particles, the lower first, in order and each once."""
+    """Check that edges (m, 2) name n elements, the lower first, in order and each once."""
     if not len(edge):
         return
     low, high = edge[:, 0], edge[:, 1]
     if edge.min() < 0 or edge.max() >= n:
-        raise ValueError(f"has an edge that names a particle outside 0..{n - 1}")
+        raise ValueError(f"has an edge that names an element outside 0..{n - 1}")
     if not (low < high).all():
-        raise ValueError("has an edge that does not name its lower particle first")
+        raise ValueError("has an edge that does not name its lower element first")
     follows = (low[1:] > low[:-1]) | ((low[1:] == low[:-1]) & (high[1:] > high[:-1]))
     if not follows.all():
         raise ValueError("has edges that are not sorted, or one that stands twice")
@@ -119,7 +119,7 @@ def check_solid(solid: Solid) -> None:
     """Raise ValueError with a sentence if a solid of any kinds breaks an invariant."""
     n_bodies, n = len(solid.length_scale), solid.n_particles
     if n == 0:
-        raise ValueError("The solid has no particles.")
+        raise ValueError("The solid has no elements.")
     if not np.isfinite(solid.position).all():
         raise ValueError("The solid has a rest position that is not finite.")
     if np.abs(np.swapaxes(solid.orientation, 1, 2) @ solid.orientation - np.eye(3)).max() > 1e-9:
@@ -130,7 +130,7 @@ def check_solid(solid: Solid) -> None:
         raise ValueError(f"A body's lambda is {solid.length_scale.min()} m; it must be above 0.")
     step = np.diff(solid.body, prepend=0)
     if solid.body[0] != 0 or solid.body[-1] != n_bodies - 1 or ((step != 0) & (step != 1)).any():
-        raise ValueError(f"The particles of the solid's {n_bodies} bodies are not in body order.")
+        raise ValueError(f"The elements of the solid's {n_bodies} bodies are not in body order.")
     try:
         check_edges(solid.edge, n)
     except ValueError as error:

@@ -1,6 +1,6 @@
 """Cubes of a regular lattice: a whole box of them, or those with centres inside a surface.
 
-The elements of levine-2014 section 4 for the glass plate: particles at the centres, edges
+The elements of levine-2014 section 4 for the glass plate: positions at the centres, edges
 through shared faces. The cell index along z runs fastest, then y, then x.
 """
 

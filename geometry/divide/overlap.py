@@ -127,7 +127,7 @@ def ball_depths(body: Body, center: Array, radius: Array, folder: Path | None = 
 
 
 def harmless_depth(body: Body, folder: Path | None = None) -> float:
-    """Return how deep a ball may reach into a body without touching a particle [m], about."""
+    """Return about how deep a ball may reach into a body and not touch an element's middle [m]."""
     return 0.5 * body_size(body, folder).spacing
 
 

@@ -5,7 +5,7 @@ to tetrahedra by a Delaunay triangulation. Those are dropped whose vertices are 
 outermost or all on the innermost layer, that lie outside the mesh, or deeper than the layers.
 Where the rule would eat the solid itself, it does not hold: where a wall is thinner than two
 layers, or at a sharp edge, all vertices are on the outermost layer though there is solid between
-them. The particles are the barycentres, and elements are adjacent where they share a face.
+them. Positions are the barycentres, and elements are adjacent where they share a face.
 
 The length scale lambda is the distance between layers: barycentres come far closer than that, but
 with delta = 2 lambda a particle then has about as many bonds as in the paper.

@@ -1,6 +1,6 @@
 """Connected components: which of many things hang together over pairs of them.
 
-Pieces, parts of a solid, shells and holes of a mesh and vertices to weld are all found by this.
+Pieces, parts of a body, shells and holes of a mesh and vertices to weld are all found by this.
 It takes scipy, which nothing else that is handed over needs: import it where it is used.
 """
 

@@ -14,7 +14,7 @@ def grid_faces(solid: Solid) -> Faces:
     """Return every face of every cube once; neighbours share their vertices.
 
     There is one inner face for each edge between cubes, in their order. The outer faces
-    follow, for -x, +x, -y, +y, -z, +z in turn, each in order of the particles.
+    follow, for -x, +x, -y, +y, -z, +z in turn, each in order of the elements.
     """
     is_cube = (solid.kind == "grid")[solid.body]
     inner = np.flatnonzero(is_cube[solid.edge[:, 0]]).astype(np.int32)

@@ -26,11 +26,11 @@ class Surface:
 
 @dataclass(frozen=True)
 class Elements:
-    """A body divided into elements, in the axes of its surface; one particle an element."""
+    """A body divided into elements, in the axes of its surface."""
 
     position: Array          # (n, 3) float64 [m]
     volume: Array            # (n,) float64 [m^3]
-    size: Array              # (n,) float64 [m]: lambda of each particle
+    size: Array              # (n,) float64 [m]: lambda of each element
     length_scale: float      # [m]: lambda of the body
     edge: Array              # (m, 2) int32: adjacent elements, the lower first, sorted
     faces: Faces

@@ -92,19 +92,11 @@ def join_meshes(meshes: list[RawMesh]) -> RawMesh:
         notes=tuple(dict.fromkeys(note for mesh in meshes for note in mesh.notes)))
 
 
-<<<<<<< HEAD:geometry/mesh/files.py
 @np.errstate(invalid="ignore", over="ignore")      # likewise
 def placed(raw: RawMesh, world_from_mesh: Array) -> RawMesh:
     """Return a mesh moved by an affine (4, 4) matrix; one that mirrors turns its triangles."""
     linear = world_from_mesh[:3, :3]
     if np.array_equal(world_from_mesh, np.eye(4)):
-=======
-@np.errstate(invalid="ignore", over="ignore")      # likewise
-def placed(raw: RawMesh, world_from_part: Array) -> RawMesh:
-    """Return a part moved by an affine (4, 4) matrix; one that mirrors turns its triangles."""
-    linear = world_from_part[:3, :3]
-    if np.array_equal(world_from_part, np.eye(4)):
->>>>>>> main:geometry/mesh_files.py
         return raw
     turn = slice(None, None, -1) if np.linalg.det(linear) < 0 else slice(None)
     normal = raw.normal

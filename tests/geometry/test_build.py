@@ -212,7 +212,7 @@ def test_damaged_elements_are_refused_with_a_sentence():
             ({"volume": np.zeros(8)}, "empty or inverted"),
             ({"position": np.full((8, 3), np.nan)}, "not finite"),
             ({"edge": elements.edge[::-1].copy()}, "not sorted"),
-            ({"edge": elements.edge[:, ::-1].copy()}, "lower particle"),
+            ({"edge": elements.edge[:, ::-1].copy()}, "lower element"),
             ({"length_scale": 0.2}, "lambda")):
         with pytest.raises(ValueError, match=says):
             check_elements(spoiled(**change), "grid", volume=0.008, spacing=0.1)

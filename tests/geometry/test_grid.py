@@ -225,7 +225,7 @@ def put(value: object, *index: object):
     ({"edge": lambda e: e[:-1]}, "share a face"),
     ({"edge": lambda e: e[[0, *range(len(e) - 1)]]}, "stands twice"),
     ({"edge": lambda e: e[::-1].copy()}, "not sorted"),
-    ({"edge": lambda e: e[:, ::-1].copy()}, "lower particle first"),
+    ({"edge": lambda e: e[:, ::-1].copy()}, "lower element first"),
     ({"edge": put(999, -1, 1)}, "outside"),
     ({"edge": put((14, 35), -1)}, "not sorted"),
     ({"edge": put((10, 35), -1)}, "not sorted"),
