@@ -481,7 +481,7 @@ def _run(stages: list[Stage], request: Request, dry_run: bool, *, review: bool =
             if review:
                 click.echo("\n".join(describe_comp(jobs[-1])))
             return
-        with work.in_use():
+        with work.in_use(begins=True):
             for job in jobs:
                 stop.check()
                 run_job(job)
