@@ -299,7 +299,7 @@ def _run(stages: list[Stage], request: Request, dry_run: bool, *, review: bool =
             for job in jobs:
                 click.echo("\n".join(describe(job)))
             return
-        with work.in_use():
+        with work.in_use(begins=True):
             for job in jobs:
                 stop.check()
                 run_job(job)

@@ -99,7 +99,7 @@ class Job:
 
     def missing_inputs(self) -> str | None:
         """Return the sentence that says which upstream stage has to run first, or None."""
-        if self.stage.judges_inputs:
+        if self.stage.judges_inputs and self.work.folder.exists():
             return None
         for stage, frames in upstream(self.stage, self.shot, self.frames).items():
             bad: dict[State, list[int]] = {}

@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,8 +56,13 @@ class Work:
         self._listing: dict[str, frozenset[str]] = {}
         self._history: dict[str, dict[int, str]] = {}
 
-    def in_use(self) -> AbstractContextManager[None]:
-        """Keep the files where they are while the block runs: nobody may clean meanwhile."""
+    def in_use(self, *, begins: bool = False) -> AbstractContextManager[None]:
+        """Keep the files where they are while the block runs: nobody may clean meanwhile.
+
+        Where there is no folder yet, only who ``begins`` one makes it.
+        """
+        if not begins and not self.folder.exists():
+            return nullcontext()
         return in_use(self.folder / _LOCK_FILE)
 
     def alone(self) -> AbstractContextManager[None]:

@@ -7,6 +7,7 @@ import json
 import logging
 import struct
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest

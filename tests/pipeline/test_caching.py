@@ -419,3 +419,11 @@ def test_clean_of_comp_leaves_the_frames(shot_file: Path, vfx) -> None:
     assert vfx("clean", shot_file, "--stage", "comp").exit_code == 0
     assert not Path("work/plate/comp").exists() and not Path("work/plate/review").exists()
     assert len(list(Path("work/plate/render").glob("*.exr"))) == 6
+
+
+@pytest.mark.parametrize("words", [["review"], ["stage", "comp"], ["export", "--to", "obj"],
+                                   ["stage", "lineage"], ["status"]])
+def test_what_takes_results_makes_no_work_folder(shot_file: Path, vfx, words: list[str]) -> None:
+    result = vfx(*words, shot_file, "--work", "not/there")
+    assert result.exit_code == (0 if words == ["status"] else 3)
+    assert not Path("not").exists()
