@@ -51,7 +51,7 @@ def plate_script(shot: Shot, steps: int, chunks: int) -> str:
         f"{material.compression_strengthening!r}",
         f"set group all density {material.density!r}", f"set group all volume {spacing**3!r}",
         f"variable speed atom {SWING_SPEED!r}*cos({math.pi!r}*x/{length!r})",
-        "velocity all set v_speed 0 0", "fix 1 all nve", f"timestep {shot.solver.timestep!r}",
+        "velocity all set v_speed 0 0", "fix 1 all nve", f"timestep {shot.timestep!r}",
         "thermo 100000", "run 1", *[f"run {max(1, steps // chunks)}"] * chunks, ""])
 
 

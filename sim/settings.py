@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from vfx.geometry.handoff.bodies import PLACE, SIZE, SPEED, TURN, Vector
 from vfx.geometry.handoff.schema import REQUIRED, setting
@@ -49,7 +50,7 @@ class Solver:
 
     horizon: float = setting(
         3.0, "Horizon delta in units of lambda: reach of the bonds.", at_least=1.0, at_most=8.0)
-    timestep: float = setting(
+    timestep: float | Literal["auto"] = setting(
         2.0**-23, "Time step; \"auto\" is the largest stable one that divides a frame where "
         "time_scale is given, else the largest stable power of two.", unit="s", at_least=1e-21,
         at_most=1e3)

@@ -47,7 +47,7 @@ def same_plate(sim: Simulation, velocity: Array, strain_limit: float,
     return Plate(
         position=sim.solid.position, velocity=velocity, spacing=SPACING, delta=delta,
         stiffness=bond_stiffness(material, delta), density=material.density,
-        strain_limit=strain_limit, alpha=0.0, timestep=sim.solver.timestep, n_steps=n_steps)
+        strain_limit=strain_limit, alpha=0.0, timestep=sim.timestep, n_steps=n_steps)
 
 
 def vibration(cells: tuple[int, int, int], n_steps: int, **options: object) -> tuple[Array, Array]:

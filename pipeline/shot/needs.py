@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 import os
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 _GENTLE = 1.0                # [m/s]: a ball that throws things off no faster is no surprise
 _MOST_COMPARED = 10_000      # pairs of a body and a collider, whose places are looked at
+_MOST_STEPS = 1e9            # of a frame
 _MOST_PACES = 4              # bodies that are stepped for an estimate of the time
 _QUICKLY_DIVIDED = 3000      # elements that are divided in a fraction of a second
 _FLOOR_SLACK = 1e-3          # of a cube's edge: so deep in the floor still counts as touching
@@ -303,9 +305,15 @@ def check_physics(shot: Shot, available: int) -> Plan:
         if held is Held.NONE:
             raise ShotError(f"{shot.path}: regions[{number}]: "
                             f"{nothing_there(shot.regions[number - 1])}")
-    complaint = plan.complaint(shot.solver.timestep, shot.frame_time)
+    complaint = plan.complaint(shot.timestep, shot.scaled_frame_time)
     if complaint is not None:
         raise ShotError(f"{shot.path}: sim.timestep: {complaint}")
+    n_steps = shot.frame_time / shot.timestep
+    if not 1.0 <= n_steps <= _MOST_STEPS:
+        raise ShotError(
+            f"{shot.path}: time.time_scale: found {shot.time_scale:g}, which makes {n_steps:.3g} "
+            f"steps a frame at {shot.fps:g} fps and a time step of {shot.timestep:g} s; "
+            "it must be between 1 and 10^9")
     return plan
 
 
@@ -325,7 +333,8 @@ def estimate_time(shot: Shot, plan: Plan) -> Estimate:
     device = open_device("auto", None)
     # The largest bodies stand for all others.
     largest = sorted(plan.bodies, key=lambda needs: -needs.n_bonds)
-    paces = [seconds_per_bond(device, needs.body, shot.materials[needs.body.material], shot.solver)
+    solver = dataclasses.replace(shot.solver, timestep=shot.timestep)
+    paces = [seconds_per_bond(device, needs.body, shot.materials[needs.body.material], solver)
              for needs in largest[:_MOST_PACES]]
     step = sum(needs.n_bonds * pace for needs, pace in zip(
         largest, paces + [sum(paces) / len(paces)] * len(largest), strict=False))
@@ -336,7 +345,7 @@ def estimate_time(shot: Shot, plan: Plan) -> Estimate:
 
 def safe_timestep(shot: Shot) -> float:
     """Return the time step [s] of a shot that says "auto"."""
-    return plan_needs(shot, host_memory()).best_step(shot.frame_time)
+    return plan_needs(shot, host_memory()).best_step(shot.scaled_frame_time)
 
 
 def check_film(shot: Shot, available: int) -> None:

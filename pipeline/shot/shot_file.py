@@ -8,6 +8,7 @@ one name that becomes part of an output path, the shot's own, must be a plain wo
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import re
 from collections.abc import Mapping
@@ -50,7 +51,6 @@ from vfx.sim.settings import (
     Weakening,
 )
 
-AUTO = "auto"
 DEFAULT_STEPS_PER_FRAME = 500
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", re.ASCII)
 
@@ -87,7 +87,7 @@ class Shot:
     first_frame: int
     last_frame: int
     fps: float
-    steps_per_frame: int
+    steps_per_frame: int | None     # None where time_scale is given
     time_scale: float | None        # None where the steps of a frame are given
     solver: Solver
     floor: Floor
@@ -126,13 +126,36 @@ class Shot:
         return sum(body_size(body).elements for body in self.bodies)
 
     @property
-    def frame_time(self) -> float | None:
+    def scaled_frame_time(self) -> float | None:
         """Simulated time [s] from frame to frame, where the shot gives that and not the steps."""
         return None if self.time_scale is None else self.time_scale / self.fps
 
-    def step_of(self, frame: int) -> int:
-        """Time steps done when ``frame`` is taken; the first frame is the initial state."""
-        return (frame - self.first_frame) * self.steps_per_frame
+    @functools.cached_property
+    def timestep(self) -> float:
+        """The time step [s]; where it is "auto", the bodies are looked at, once."""
+        from vfx.pipeline.shot.needs import safe_timestep
+
+        given = self.solver.timestep
+        return safe_timestep(self) if isinstance(given, str) else given
+
+    @functools.cached_property
+    def frame_time(self) -> float:
+        """Simulated time [s] from frame to frame."""
+        from vfx.sim.bonds.clock import frame_time
+
+        if self.steps_per_frame is not None:
+            return frame_time(self.steps_per_frame, self.timestep)
+        return float(self.scaled_frame_time or 0.0)
+
+    def time_of(self, frame: float) -> float:
+        """Simulated time [s] at which ``frame`` is taken; the first is the initial state."""
+        return (frame - self.first_frame) * self.frame_time
+
+    def step_of(self, frame: float) -> int:
+        """Time steps done when ``frame`` is taken."""
+        from vfx.sim.bonds.clock import nearest_step
+
+        return nearest_step(self.time_of(frame), self.timestep)
 
 
 SECTIONS: Mapping[str, type[Any]] = {
@@ -155,7 +178,6 @@ def load_shot(path: Path) -> Shot:
         if key not in known:
             complaints.unknown(key, key, known)
     sections = {name: document.get(name, {}) for name in SECTIONS}
-    sections["sim"], auto_timestep = _take_auto_timestep(sections["sim"], complaints)
     read: dict[str, Any] = {name: read_section(cls, sections[name], name, complaints)
                             for name, cls in SECTIONS.items()}
     given = {name: document.get(name, []) for name in LISTS}
@@ -174,10 +196,11 @@ def load_shot(path: Path) -> Shot:
         raise ShotError("\n".join(f"{path}: {line}" for line in complaints.lines))
 
     time: Time = read["time"]
-    shot = Shot(
+    is_scaled = "time_scale" in sections["time"]
+    return Shot(
         path=path, name=name, first_frame=first, last_frame=last, fps=time.fps,
-        steps_per_frame=time.steps_per_frame,
-        time_scale=time.time_scale if "time_scale" in sections["time"] else None,
+        steps_per_frame=None if is_scaled else time.steps_per_frame,
+        time_scale=time.time_scale if is_scaled else None,
         solver=read["sim"], floor=read["floor"],
         projectiles=lists["projectiles"], colliders=lists["colliders"],
         collider_looks=collider_looks, regions=lists["regions"], weakening=lists["weakening"],
@@ -186,9 +209,6 @@ def load_shot(path: Path) -> Shot:
         camera=read["camera"], camera_keys=lists["camera_keys"], light=read["light"],
         area_lights=lists["area_lights"],
         floor_look=read["floor_look"], film=read["render"])
-    if auto_timestep:
-        shot = _with_auto_timestep(shot)
-    return shot if shot.frame_time is None else _with_frame_time(shot, shot.frame_time)
 
 
 def is_plain_word(text: str) -> bool:
@@ -210,17 +230,6 @@ def _homes() -> dict[str, str]:
     """Return the section of each key, for advice on keys that stand in the wrong one."""
     return {field.name: heading for heading, cls in reversed(tables().items())
             for field in dataclasses.fields(cls)}
-
-
-def _take_auto_timestep(table: Any, complaints: Complaints) -> tuple[Any, bool]:
-    """Return the [sim] table without ``timestep = "auto"``, and whether it was there."""
-    found = table.get("timestep") if isinstance(table, dict) else None
-    if not isinstance(found, str):
-        return table, False
-    if found != AUTO:
-        complaints.add("sim.timestep", f"found {shown(found)}, but it must be a number of seconds "
-                                       f"or \"{AUTO}\", the largest stable one")
-    return {key: value for key, value in table.items() if key != "timestep"}, True
 
 
 def _read_list(
@@ -438,30 +447,3 @@ def _check_controls(lists: Mapping[str, tuple[Any, ...]], complaints: Complaints
                    else f"the bodies are {cut(', '.join(bodies))}")
             complaints.add(f"regions[{i + 1}].body",
                            f"found {shown(region.body)}, which is no body; {fix}")
-
-
-def _with_auto_timestep(shot: Shot) -> Shot:
-    from vfx.pipeline.shot.needs import safe_timestep
-
-    solver = dataclasses.replace(shot.solver, timestep=safe_timestep(shot))
-    return dataclasses.replace(shot, solver=solver)
-
-
-def _refuse_unstable(shot: Shot) -> None:
-    """Raise ShotError if it is the time step that makes no sense."""
-    from vfx.pipeline.shot.needs import host_memory, plan_needs
-
-    complaint = plan_needs(shot, host_memory()).complaint(shot.solver.timestep, shot.frame_time)
-    if complaint is not None:
-        raise ShotError(f"{shot.path}: sim.timestep: {complaint}")
-
-
-def _with_frame_time(shot: Shot, frame_time: float) -> Shot:
-    exact = frame_time / shot.solver.timestep
-    if not 1.0 <= exact <= 1e9:
-        _refuse_unstable(shot)
-        raise ShotError(
-            f"{shot.path}: time.time_scale: found {shot.time_scale:g}, which makes {exact:.3g} "
-            f"steps a frame at {shot.fps:g} fps and a time step of {shot.solver.timestep:g} s; "
-            "it must be between 1 and 10^9")
-    return dataclasses.replace(shot, steps_per_frame=round(exact))

@@ -24,6 +24,7 @@ from vfx.pipeline.shot.needs import (
     disk_needs,
     estimate_time,
     host_memory,
+    plan_needs,
 )
 from vfx.pipeline.shot.shot_file import Shot
 from vfx.pipeline.shot.validate import MOST_TOLD
@@ -137,20 +138,18 @@ def check_report(work: Work) -> tuple[list[str], list[PipelineError]]:
     except PipelineError as error:
         return refused_mesh_lines(error), [error]
     width, height = shot.film.resolution
-    step = shot.solver.timestep
-    frame_time = shot.steps_per_frame * step
     lines = [
         f"shot        {shot.name}: frames {shot.first_frame}-{shot.last_frame} at "
         f"{shot.fps:g} fps",
         f"bodies      {_bodies_text(shot)}: {shot.n_particles} particles",
-        f"time        {shot.steps_per_frame} steps of {step:.6g} s a frame: "
-        f"{frame_time * 1e3:.4g} ms a frame, {as_pace(frame_time * shot.fps)}",
         f"picture     {width} x {height}, {shot.film.samples} samples, "
         f"{shot.film.color_space}, environment '{shot.light.environment}'",
     ]
     try:
-        plan = check_physics(shot, host_memory())
-        lines[2:3] = [*_body_lines(shot, plan), lines[2], *_sim_lines(shot, plan)]
+        plan = plan_needs(shot, host_memory())
+        lines[2:2] = [*_body_lines(shot, plan), _time_line(shot)]
+        check_physics(shot, host_memory())
+        lines[-1:-1] = _sim_lines(shot, plan)
     except PipelineError as error:
         problems.append(error)
     if controls := _controls_text(shot):
@@ -200,17 +199,30 @@ def _body_lines(shot: Shot, plan: Plan) -> list[str]:
     return lines
 
 
+def _time_line(shot: Shot) -> str:
+    frame_time = shot.frame_time
+    return (f"time        {steps_text(shot)} of {shot.timestep:.6g} s a frame: "
+            f"{frame_time * 1e3:.4g} ms a frame, {as_pace(frame_time * shot.fps)}")
+
+
+def steps_text(shot: Shot) -> str:
+    """Return how many steps a frame has, in words: "about" where it is no whole number."""
+    exact = shot.frame_time / shot.timestep
+    whole = round(exact)
+    return f"{'' if abs(exact - whole) < 1e-6 * exact else 'about '}{whole} steps"
+
+
 def _sim_lines(shot: Shot, plan: Plan) -> list[str]:
     """Return what the stages need, and how long the simulation may take here."""
     from vfx.geometry.divide.build import solid_bytes
 
     memory = max(plan.memory, solid_bytes(shot.bodies))
     about = "" if all(body.is_block for body in shot.bodies) else "about "
-    auto_step = plan.best_step(shot.frame_time)
-    fewer = auto_step / shot.solver.timestep
+    auto_step = plan.best_step(shot.scaled_frame_time)
+    fewer = auto_step / shot.timestep
     return [
         f"sim         {about}{plan.n_bonds} bonds; steps are stable up to "
-        f"{plan.stable_text}, used are {shot.solver.timestep:.4g} s",
+        f"{plan.stable_text}, used are {shot.timestep:.4g} s",
         *([f"            (timestep = \"auto\" in [sim] would use {auto_step:.4g} s: "
            f"{fewer:.3g} times fewer steps for the same time)"] if fewer >= 1.5 else []),
         f"memory      about {as_size(memory)} ({as_size(host_memory())} available)",

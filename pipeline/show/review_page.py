@@ -25,7 +25,7 @@ from vfx.pipeline.quantities import as_clock, as_pace
 from vfx.pipeline.shot.frames import format_frames, frames_text
 from vfx.pipeline.show.pass_colors import pass_pixels
 from vfx.pipeline.show.preview import Pixels
-from vfx.pipeline.show.report import state_rows
+from vfx.pipeline.show.report import state_rows, steps_text
 from vfx.pipeline.show.review import FOLDER
 from vfx.pipeline.stages.comp import FOLDER as COMP_FOLDER
 from vfx.pipeline.stages.comp import Footage, comp_states, pass_text, sequence_names
@@ -154,12 +154,13 @@ def _plots(work: Work, history: dict[int, dict[str, float]]) -> list[dict[str, A
     table = DiagnosticsTable(work.folder_of(STAGE["sim"]))
     table.read()
     columns = table.columns()
-    frame = shot.first_frame + columns["step"] / shot.steps_per_frame
+    time = columns.get("time", np.full_like(columns["step"], np.nan))
+    frame = shot.first_frame + time / shot.frame_time
 
     def column(name: str, label: str = "") -> list[dict[str, Any]]:
         if name not in columns:
             return []
-        valid = np.isfinite(columns[name])
+        valid = np.isfinite(columns[name]) & np.isfinite(frame)
         return [{"label": label, "points": [[float(x), float(y)] for x, y in zip(
             frame[valid], columns[name][valid], strict=True)]}]
 
@@ -220,10 +221,8 @@ def _timings(work: Work) -> list[list[str]]:
 def _facts(work: Work) -> list[list[str]]:
     """Return what the shot says, as a reader of its pictures wants to know it."""
     shot = work.shot
-    step = shot.solver.timestep
-    frame_time = shot.steps_per_frame * step
-    rows = [["time", f"{shot.steps_per_frame} steps of {step:.4g} s a frame, "
-                     f"{as_pace(frame_time * shot.fps)}"]]
+    rows = [["time", f"{steps_text(shot)} of {shot.timestep:.4g} s a frame, "
+                     f"{as_pace(shot.frame_time * shot.fps)}"]]
     for body in shot.bodies:
         material = shot.materials[body.material]
         rows.append([f"body {body.name}", f"{body.material}: density {material.density:g} kg/m^3, "

@@ -110,7 +110,7 @@ def make_view(work: Work, device: Device, request: ViewRequest, say: Callable[[s
         following = request.frame + 1 if request.frame < shot.last_frame else None
         if following in near_frames(shot, request.frame) and _is_done(work, "align", following):
             near = Neighbors(None, _pieces(work, following),
-                             shot.steps_per_frame * shot.solver.timestep)
+                             shot.frame_time)
     faces = all_faces(solid)
     check_solid_uv(shot, solid, faces)
     shown, legend, looks = solid, None, dict(shot.looks)

@@ -1,12 +1,13 @@
 """Stage sim: runs the simulation from frame to frame, stoppable and resumable at any moment.
 
-The first frame is the initial state, frame k the state after k * steps_per_frame steps. A
+The first frame is the initial state, each other one the state at the step nearest to its time. A
 frame is published before any checkpoint that lies beyond it, so a checkpoint never skips one.
 Neither the chunks in which steps are done nor a resume changes a bit of the result.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import os
 import time
@@ -86,7 +87,7 @@ def _publish_history(job: Job, table: DiagnosticsTable) -> None:
     """Publish and list the table and its plot."""
     shot, columns = job.shot, table.columns()
     steps = int(columns["step"].max(initial=0.0))
-    last = shot.first_frame + steps // shot.steps_per_frame
+    last = max(frame for frame in shot.frames if shot.step_of(frame) <= steps)
     plot = job.work.folder_of(job.stage) / PLOT_FILE
     fingerprint = str(job.work.fingerprint(job.stage, shot.first_frame))
     for path, published in (
@@ -127,6 +128,7 @@ class _Run:
         self._saved = time.monotonic()
         self._pause = _CHECKPOINT_SECONDS[0]
         self._steps_per_chunk = 1
+        self._frame_steps = {job.shot.step_of(frame) for frame in job.shot.frames}
 
     def go(self) -> None:
         """Step from the last checkpoint to the last frame, then plot the diagnostics."""
@@ -160,7 +162,8 @@ class _Run:
         self._solid = Solid.from_arrays(self._job.read("geometry", shot.first_frame))
         try:
             self._simulation = Simulation(
-                self._job.device, self._solid, shot.materials, shot.solver, shot.floor,
+                self._job.device, self._solid, shot.materials,
+                dataclasses.replace(shot.solver, timestep=shot.timestep), shot.floor,
                 shot.projectiles, shot.weakening, shot.bodies, colliders=shot.colliders,
                 regions=shot.regions, cracks=shot.cracks, images=self._job.work.densities())
             self._simulation.refuse_step()
@@ -182,9 +185,9 @@ class _Run:
                                        f"again at step 0, frame {shot.first_frame}")
             self._sample()
             return shot.first_frame
-        done, within = divmod(step, shot.steps_per_frame)
-        frame = shot.first_frame + done + (1 if within else 0)
-        place = f"before frame {frame}" if within else f"which is frame {frame}"
+        frame = next(frame for frame in shot.frames if shot.step_of(frame) >= step)
+        is_frame = shot.step_of(frame) == step
+        place = f"which is frame {frame}" if is_frame else f"before frame {frame}"
         self._job.progress.say(f"sim: going on from a checkpoint at step {step}, {place}")
         return frame
 
@@ -207,13 +210,14 @@ class _Run:
             if self._job.stop.wanted:
                 self._save()
             self._job.stop.check()
-            goal = min(step, self._next_sample(now), now + self._steps_per_chunk)
+            sample = self._next_sample(now)
+            goal = min(step, sample, now + self._steps_per_chunk)
             begun = time.monotonic()
             self._simulation.advance(goal - now)
             pace = (time.monotonic() - begun) / (goal - now)
             self._steps_per_chunk = max(1, min(2 * self._steps_per_chunk,
                                                int(_CHUNK_SECONDS / max(pace, 1e-9))))
-            if goal == self._next_sample(now):
+            if goal == sample:
                 self._sample()
             if goal < step and time.monotonic() - self._saved > self._pause:
                 self._save()
@@ -241,10 +245,12 @@ class _Run:
 
     def _next_sample(self, step: int) -> int:
         """Return the first step after ``step`` at which diagnostics are taken."""
-        steps = self._job.shot.steps_per_frame
-        frame, within = divmod(step, steps)
-        sample = within * _SAMPLES_PER_FRAME // steps + 1
-        return frame * steps + -(-sample * steps // _SAMPLES_PER_FRAME)
+        shot = self._job.shot
+        span = shot.frame_time / _SAMPLES_PER_FRAME
+        number = int(step * shot.timestep / span)
+        samples = (shot.step_of(shot.first_frame + k / _SAMPLES_PER_FRAME)
+                   for k in itertools.count(number))
+        return next(sample for sample in samples if sample > step)
 
     def _sample(self) -> None:
         """Take a row of diagnostics, at frames with the number of fragments."""
@@ -252,7 +258,7 @@ class _Run:
 
         step = self._simulation.step
         numbers = self._simulation.diagnostics()
-        if step % self._job.shot.steps_per_frame == 0:
+        if step in self._frame_steps:
             broken, _ = self._simulation.broken_edges(-1)
             numbers["fragments"] = count_fragments(self._solid, broken)
         self._diagnostics.add(step, numbers)
@@ -261,10 +267,10 @@ class _Run:
         """Tell how far it is: the bonds as last sampled, for to count them takes time."""
         shot = self._job.shot
         total = max(1, shot.step_of(self._last))
-        frame = shot.first_frame + -(-step // shot.steps_per_frame)
+        frame = next(frame for frame in shot.frames if shot.step_of(frame) >= step)
         self._pace.note(step)
         words = [f"{self._pace.rate:.3g} steps/s"] if self._pace.rate else []
-        words.append(f"t = {as_time(step * shot.solver.timestep)}")
+        words.append(f"t = {as_time(step * shot.timestep)}")
         if (bonds := self._diagnostics.latest("bonds")) is not None:
             words.append(f"{as_count(bonds)} bonds")
         self._job.progress.update(frame, step / total, ", ".join(words))

@@ -101,7 +101,7 @@ def _physics(shot: Shot) -> Any:
         "cracks": [dataclasses.asdict(item) for item in shot.cracks],
         "materials": [dataclasses.asdict(shot.materials[body.material]) for body in shot.bodies],
         "velocity": [[body.velocity, body.angular_velocity] for body in shot.bodies],
-        "time": [shot.first_frame, shot.steps_per_frame],
+        "time": [shot.first_frame, shot.steps_per_frame, shot.scaled_frame_time],
     }
 
 
@@ -134,7 +134,7 @@ def _picture(shot: Shot) -> Any:
         picture["colliders"] = [
             [number, _shape_and_way(shot.colliders[number]),
              dataclasses.asdict(shot.collider_looks[number])] for number in seen]
-        picture["step"] = shot.steps_per_frame * shot.solver.timestep
+        picture["time"] = [shot.scaled_frame_time, shot.steps_per_frame, shot.solver.timestep]
     return picture
 
 

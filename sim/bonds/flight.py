@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vfx.geometry.handoff.types import Array, Solid
+from vfx.sim.bonds.clock import exact_step
 from vfx.sim.settings import Floor, Projectile, Solver
 
 #: Clearance that counts as a touch, in units of the largest lambda.
@@ -48,7 +49,7 @@ class Flight:
 
     def state_at(self, step: int) -> tuple[Array, Array]:
         """Return (position, velocity), (n, 3) each, at a free step."""
-        time = step * self.solver.timestep
+        time = step * exact_step(self.solver.timestep)
         gravity = np.asarray(self.solver.gravity)
         return (self.position + (self.velocity * time + 0.5 * gravity * time**2),
                 self.velocity + gravity * time)
@@ -56,7 +57,7 @@ class Flight:
     def _is_free(self, step: Array) -> Array:
         """Return for each step whether nothing can touch anything, (k,) bool."""
         clearance = CLEARANCE * float(self.solid.length_scale.max())
-        time = step[:, None] * self.solver.timestep
+        time = step[:, None] * exact_step(self.solver.timestep)
         fall = 0.5 * np.asarray(self.solver.gravity) * time**2
         boxes = []
         free = np.ones(len(step), bool)

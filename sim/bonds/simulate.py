@@ -26,6 +26,7 @@ import numpy as np
 from vfx.device import Device, Launch
 from vfx.geometry.handoff.bodies import Body
 from vfx.geometry.handoff.types import Array, MotionFrame, Solid
+from vfx.sim.bonds.clock import exact_step
 from vfx.sim.bonds.cluster_bonds import Bonds, ClusterBonds
 from vfx.sim.bonds.flight import take_off
 from vfx.sim.bonds.lattice import LatticeBonds, is_lattice
@@ -93,6 +94,7 @@ class Simulation:
         self.device = device
         self.solid = solid
         self.solver = solver
+        self.timestep = exact_step(solver.timestep)
         self.floor = floor
         self.projectiles = tuple(projectiles)
         self._material = [materials[str(name)] for name in solid.material_name]
@@ -165,7 +167,7 @@ class Simulation:
         The plan keeps a margin to its estimate; what it let pass is refused only where bonds may
         really swing up.
         """
-        timestep, limit = self.solver.timestep, self.stable_step
+        timestep, limit = self.timestep, self.stable_step
         if timestep > limit:
             safe = 2.0 ** math.floor(math.log2(SAFETY * limit))
             raise ValueError(
@@ -179,8 +181,8 @@ class Simulation:
         n_clusters = self.layout.n_clusters
         touching = solver.contact_stiffness > 0.0
         step = self.device.module(STEP)
-        decay = math.exp(-0.5 * solver.damping * solver.timestep)
-        struct, half = self.device.struct, 0.5 * solver.timestep
+        decay = math.exp(-0.5 * solver.damping * self.timestep)
+        struct, half = self.device.struct, 0.5 * self.timestep
         ground = struct(
             SHARED, "Floor", height=floor.height if floor.enabled else -1e300,
             restitution=floor.restitution, friction=floor.friction)
@@ -192,7 +194,7 @@ class Simulation:
             floor=ground, support=particles.support, largest_support=particles.largest_support,
             skin=skin, displacement=particles.moved)
         drift = step.drift.prepare(
-            n_clusters, solver.timestep, decay, flight, particles.acceleration, particles.flag,
+            n_clusters, self.timestep, decay, flight, particles.acceleration, particles.flag,
             particles.velocity, particles.position)
         forces = self.bonds.forces(particles)
         if touching:
@@ -210,17 +212,17 @@ class Simulation:
         kick, first_kick = ([step.kick.prepare(
             n_clusters, during, kept, acting, particles.flag, particles.position,
             particles.velocity, particles.acceleration),
-            *held.hold_velocities(particles, solver.timestep, ahead),
+            *held.hold_velocities(particles, self.timestep, ahead),
             *balls.push(particles, solver, during)]
             for during, kept, ahead in ((half, decay, 1), (0.0, 1.0, 0)))
         collect, first_collect = (
             [*contact.collect(particles, ahead),
              *self.bonds.contact_bonds(particles, contact, ahead)] if touching else []
             for ahead in (1, 0))
-        move = [*self._colliders.move(particles, solver.timestep),
-                *balls.move(particles, solver.timestep, ground, self._colliders.now), drift,
-                *self._colliders.collide(particles, solver.timestep, skin),
-                *held.hold_positions(particles, solver.timestep)]
+        move = [*self._colliders.move(particles, self.timestep),
+                *balls.move(particles, self.timestep, ground, self._colliders.now), drift,
+                *self._colliders.collide(particles, self.timestep, skin),
+                *held.hold_positions(particles, self.timestep)]
         end = step.end_step.prepare(1, particles.flag, particles.step)
         evaluate, close = [*collect, *forces], [*kick, end]
         sequences = {
@@ -229,9 +231,9 @@ class Simulation:
             "collect": first_collect, "start": [*first_collect, *forces, *first_kick]}
         if self._is_simple():
             sequences["on"] = [end, step.kick_and_drift.prepare(
-                n_clusters, solver.timestep, decay, acting, flight, particles.flag,
+                n_clusters, self.timestep, decay, acting, flight, particles.flag,
                 particles.velocity, particles.position, particles.acceleration),
-                *balls.move(particles, solver.timestep, ground, self._colliders.now), *evaluate]
+                *balls.move(particles, self.timestep, ground, self._colliders.now), *evaluate]
         return sequences
 
     def _start(self) -> None:
@@ -275,7 +277,7 @@ class Simulation:
     @property
     def time(self) -> float:
         """Simulated time [s]."""
-        return self.step * self.solver.timestep
+        return self.step * self.timestep
 
     @property
     def step_launches(self) -> list[Launch]:
@@ -338,7 +340,7 @@ class Simulation:
             f"step {self.step + 1} (t = {self.time:.4g} s): particle {particle} of body "
             f"'{body}' (at rest at [{place}] m) reached "
             f"{np.linalg.norm(self.velocity[particle]):.3g} m/s, more than {LARGEST_STEP:g} lambda "
-            f"a step; use a smaller sim.timestep (now {self.solver.timestep:.3g} s), or less "
+            f"a step; use a smaller sim.timestep (now {self.timestep:.3g} s), or less "
             "sim.contact_stiffness or projectile stiffness or speed")
 
     # ------------------------------------------------------------------ results

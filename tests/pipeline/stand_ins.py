@@ -102,6 +102,7 @@ class Simulation:
                  **controls):
         self.idle_weakening = []
         self.idle_regions = []
+        self._timestep = solver.timestep
         self._rate = 3.7 - 1e-3 * solver.gravity[1]
         self._x = 0.3 + 0.1 * np.sin(solid.position[:, 0])
         self.step = 0
@@ -140,7 +141,7 @@ class Simulation:
         broken = np.array([step for step in self._broken if step > since_step], np.int64)
         n = len(self._x)
         return MotionFrame(
-            frame=number, step=self.step, time=float(self.step),
+            frame=number, step=self.step, time=self.step * self._timestep,
             position=np.repeat(self._x[:, None], 3, axis=1), velocity=np.zeros((n, 3)),
             damage=np.zeros(n, np.float32), broken_edge=np.zeros(len(broken), np.int32),
             broken_step=broken, projectile_position=np.zeros((0, 3)),
@@ -148,7 +149,7 @@ class Simulation:
             momentum=np.zeros(3), n_bonds=0)
 
     def diagnostics(self):
-        return {"time": float(self.step), "kinetic_energy": float(self._x.sum())}
+        return {"time": self.step * self._timestep, "kinetic_energy": float(self._x.sum())}
 
 
 def build_lineage(solid, broken, first_frame):
