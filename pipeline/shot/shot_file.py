@@ -39,6 +39,7 @@ from vfx.raytrace.settings import (
     MaterialLook,
 )
 from vfx.raytrace.surface.materials import finish_tables
+from vfx.sim.schedule import SOLVERS, Sim
 from vfx.sim.settings import (
     SHORTEST_DIRECTION,
     Collider,
@@ -47,9 +48,9 @@ from vfx.sim.settings import (
     Material,
     Projectile,
     Region,
-    Solver,
     Weakening,
 )
+from vfx.sim.solver import AnyRoom, Clock, Plan, Setup
 
 DEFAULT_STEPS_PER_FRAME = 500
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", re.ASCII)
@@ -86,10 +87,10 @@ class Shot:
     name: str
     first_frame: int
     last_frame: int
-    fps: float
-    steps_per_frame: int | None     # None where time_scale is given
-    time_scale: float | None        # None where the steps of a frame are given
-    solver: Solver
+    clock: Clock
+    sim: Sim
+    solver_settings: Any            # [sim.<method>]
+    found_in: Mapping[str, str]     # where a key stands that has moved: "sim.bonds.horizon"
     floor: Floor
     projectiles: tuple[Projectile, ...]
     colliders: tuple[Collider, ...]
@@ -126,40 +127,45 @@ class Shot:
         return sum(body_size(body).elements for body in self.bodies)
 
     @property
-    def scaled_frame_time(self) -> float | None:
-        """Simulated time [s] from frame to frame, where the shot gives that and not the steps."""
-        return None if self.time_scale is None else self.time_scale / self.fps
+    def fps(self) -> float:
+        """Frames a second of the picture."""
+        return self.clock.fps
+
+    @property
+    def solver(self) -> AnyRoom:
+        """The solver that the shot names."""
+        return SOLVERS[self.sim.method]
 
     @functools.cached_property
-    def timestep(self) -> float:
-        """The time step [s]; where it is "auto", the bodies are looked at, once."""
-        from vfx.pipeline.shot.needs import safe_timestep
+    def setup(self) -> Setup[Any]:
+        """What the shot says about its simulation."""
+        return Setup(
+            settings=self.solver_settings, materials=self.materials, shared=self.sim,
+            bodies=self.bodies, floor=self.floor, projectiles=self.projectiles,
+            colliders=self.colliders, clock=self.clock, regions=self.regions,
+            weakening=self.weakening, cracks=self.cracks)
 
-        given = self.solver.timestep
-        return safe_timestep(self) if isinstance(given, str) else given
+    @functools.cached_property
+    def plan(self) -> Plan[Any]:
+        """What the simulation will need: worked out from the bodies, whose meshes are read."""
+        from vfx.pipeline.shot.needs import work_out
+
+        return work_out(self)
 
     @functools.cached_property
     def frame_time(self) -> float:
-        """Simulated time [s] from frame to frame."""
-        from vfx.sim.bonds.clock import frame_time
-
-        if self.steps_per_frame is not None:
-            return frame_time(self.steps_per_frame, self.timestep)
-        return float(self.scaled_frame_time or 0.0)
+        """Simulated time [s] from frame to frame; of an automatic step the plan has to say."""
+        given = self.clock.frame_time
+        known = self.solver.frame_time(self.setup) if given is None else given
+        return self.plan.frame_time if known is None else known
 
     def time_of(self, frame: float) -> float:
-        """Simulated time [s] at which ``frame`` is taken; the first is the initial state."""
+        """Return the simulated time [s] of a frame; the first is the initial state."""
         return (frame - self.first_frame) * self.frame_time
-
-    def step_of(self, frame: float) -> int:
-        """Time steps done when ``frame`` is taken."""
-        from vfx.sim.bonds.clock import nearest_step
-
-        return nearest_step(self.time_of(frame), self.timestep)
 
 
 SECTIONS: Mapping[str, type[Any]] = {
-    "shot": Span, "time": Time, "sim": Solver, "floor": Floor, "align": Align, "camera": Camera,
+    "shot": Span, "time": Time, "sim": Sim, "floor": Floor, "align": Align, "camera": Camera,
     "light": Light, "floor_look": FloorLook, "render": Film,
 }
 LISTS: Mapping[str, type[Any]] = {
@@ -178,6 +184,7 @@ def load_shot(path: Path) -> Shot:
         if key not in known:
             complaints.unknown(key, key, known)
     sections = {name: document.get(name, {}) for name in SECTIONS}
+    own, found_in = _take_solver_settings(sections, complaints)
     read: dict[str, Any] = {name: read_section(cls, sections[name], name, complaints)
                             for name, cls in SECTIONS.items()}
     given = {name: document.get(name, []) for name in LISTS}
@@ -198,10 +205,10 @@ def load_shot(path: Path) -> Shot:
     time: Time = read["time"]
     is_scaled = "time_scale" in sections["time"]
     return Shot(
-        path=path, name=name, first_frame=first, last_frame=last, fps=time.fps,
-        steps_per_frame=None if is_scaled else time.steps_per_frame,
-        time_scale=time.time_scale if is_scaled else None,
-        solver=read["sim"], floor=read["floor"],
+        path=path, name=name, first_frame=first, last_frame=last,
+        clock=Clock(time.fps, None if is_scaled else time.steps_per_frame,
+                    time.time_scale if is_scaled else None),
+        sim=read["sim"], solver_settings=own, found_in=found_in, floor=read["floor"],
         projectiles=lists["projectiles"], colliders=lists["colliders"],
         collider_looks=collider_looks, regions=lists["regions"], weakening=lists["weakening"],
         cracks=lists["cracks"], align=read["align"], materials=materials, looks=looks,
@@ -218,8 +225,10 @@ def is_plain_word(text: str) -> bool:
 
 def tables() -> dict[str, type[Any]]:
     """Return every table of a shot file by its heading, with the settings it is read into."""
+    rooms = {f"sim.{name}": room.settings for name, room in SOLVERS.items()}
     return {
-        **{f"[{name}]": cls for name, cls in SECTIONS.items()},
+        **{f"[{name}]": cls for section in SECTIONS for name, cls in (
+            {section: SECTIONS[section]} | (rooms if section == "sim" else {})).items()},
         **{f"[[{name}]]": cls for name, cls in LISTS.items()},
         "[materials.<name>]": Material, "[materials.<name>.look]": Look,
         "[materials.<name>.surface]": Finish,
@@ -230,6 +239,40 @@ def _homes() -> dict[str, str]:
     """Return the section of each key, for advice on keys that stand in the wrong one."""
     return {field.name: heading for heading, cls in reversed(tables().items())
             for field in dataclasses.fields(cls)}
+
+
+def _take_solver_settings(
+    sections: dict[str, Any], complaints: Complaints
+) -> tuple[Any, dict[str, str]]:
+    """Return the settings of the solver that [sim] names, and where keys of it were found.
+
+    The sections of solvers and what is theirs are taken out of the table of [sim]. Keys of the
+    solver that stand in [sim] itself, as in older files, count as if they stood in its own.
+    """
+    table = sections["sim"]
+    if not isinstance(table, dict):
+        return None, {}
+    shared = {field.name for field in dataclasses.fields(Sim)}
+    tables = {name: table[name] for name in SOLVERS if name in table}
+    method = table.get("method", Sim().method)
+    method = method if isinstance(method, str) and method in SOLVERS else Sim().method
+    cls, where = SOLVERS[method].settings, f"sim.{method}"
+    names = {field.name for field in dataclasses.fields(cls)}
+    old = {key: value for key, value in table.items() if key in names - shared}
+    for key in table:
+        if key not in shared | names and key not in SOLVERS:
+            complaints.unknown(f"sim.{key}", key, shared | names)
+    sections["sim"] = {key: value for key, value in table.items() if key in shared}
+    read = {name: read_section(SOLVERS[name].settings, values, f"sim.{name}", complaints)
+            for name, values in {method: {}, **tables}.items()}
+    own, before = read[method], read_section(cls, old, "sim", complaints)
+    given = tables.get(method, {})
+    for key in sorted(old.keys() & (given if isinstance(given, dict) else {}).keys()):
+        complaints.add(f"sim.{key}", f"stands in [sim] and in [{where}]; keep the one in [{where}]")
+    if own is None or before is None:
+        return None, {}
+    return (dataclasses.replace(own, **{key: getattr(before, key) for key in old}),
+            {f"{where}.{key}": f"sim.{key}" for key in old})
 
 
 def _read_list(

@@ -7,9 +7,10 @@ import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 from vfx.pipeline.errors import MissingInput, PipelineError
-from vfx.pipeline.quantities import as_clock, as_count, as_pace, as_size
+from vfx.pipeline.quantities import as_clock, as_pace, as_size
 from vfx.pipeline.shot.frames import format_frames, frames_text
 from vfx.pipeline.shot.needs import (
     check_camera,
@@ -39,7 +40,7 @@ from vfx.pipeline.work import checkpoint, diagnostics, manifest
 from vfx.pipeline.work.cache import remove_file
 from vfx.pipeline.work.folder import Work
 from vfx.pipeline.work.manifest import State
-from vfx.sim.bonds.plan import Plan
+from vfx.sim.solver import Plan
 
 _OWN_FILES = {
     manifest.FILE_NAME, manifest.LOCK_NAME, stage_sim.LOCK_FILE, stage_align.LOCK_FILE,
@@ -147,7 +148,9 @@ def check_report(work: Work) -> tuple[list[str], list[PipelineError]]:
     ]
     try:
         plan = plan_needs(shot, host_memory())
-        lines[2:2] = [*_body_lines(shot, plan), _time_line(shot)]
+        lines[2:2] = [
+            *_body_lines(shot, plan), f"time        {plan.time_text()} a frame: "
+            f"{plan.frame_time * 1e3:.4g} ms a frame, {as_pace(plan.frame_time * shot.fps)}"]
         check_physics(shot, host_memory())
         lines[-1:-1] = _sim_lines(shot, plan)
     except PipelineError as error:
@@ -185,60 +188,39 @@ def _bodies_text(shot: Shot) -> str:
     return ", ".join(names) + (f" and {more:,} more" if more > 0 else "")
 
 
-def _body_lines(shot: Shot, plan: Plan) -> list[str]:
+def _body_lines(shot: Shot, plan: Plan[Any]) -> list[str]:
     from vfx.geometry.divide.build import mesh_reports
 
     reports = mesh_reports(shot.bodies)
     lines = []
-    for body in plan.bodies[:MOST_TOLD]:
-        lines.append(
-            f"  {body.name:<10}lambda {body.length_scale:.4g} m, delta {body.horizon:.4g} m, "
-            f"{as_count(body.n_bonds)} bonds that break at a stretch of {body.strain_limit:.3g}")
+    for number, body in enumerate(shot.bodies[:MOST_TOLD]):
+        lines.append(f"  {body.name:<10}{plan.body_text(number)}")
         if body.name in reports:
             lines += [f"  {'':<10}{line}" for line in reports[body.name].lines()]
     return lines
 
 
-def _time_line(shot: Shot) -> str:
-    frame_time = shot.frame_time
-    return (f"time        {steps_text(shot)} of {shot.timestep:.6g} s a frame: "
-            f"{frame_time * 1e3:.4g} ms a frame, {as_pace(frame_time * shot.fps)}")
-
-
-def steps_text(shot: Shot) -> str:
-    """Return how many steps a frame has, in words: "about" where it is no whole number."""
-    exact = shot.frame_time / shot.timestep
-    whole = round(exact)
-    return f"{'' if abs(exact - whole) < 1e-6 * exact else 'about '}{whole} steps"
-
-
-def _sim_lines(shot: Shot, plan: Plan) -> list[str]:
+def _sim_lines(shot: Shot, plan: Plan[Any]) -> list[str]:
     """Return what the stages need, and how long the simulation may take here."""
     from vfx.geometry.divide.build import solid_bytes
 
     memory = max(plan.memory, solid_bytes(shot.bodies))
-    about = "" if all(body.is_block for body in shot.bodies) else "about "
-    auto_step = plan.best_step(shot.scaled_frame_time)
-    fewer = auto_step / shot.timestep
     return [
-        f"sim         {about}{plan.n_bonds} bonds; steps are stable up to "
-        f"{plan.stable_text}, used are {shot.timestep:.4g} s",
-        *([f"            (timestep = \"auto\" in [sim] would use {auto_step:.4g} s: "
-           f"{fewer:.3g} times fewer steps for the same time)"] if fewer >= 1.5 else []),
+        *(f"{'' if number else 'sim':<12}{line}" for number, line in enumerate(plan.lines())),
         f"memory      about {as_size(memory)} ({as_size(host_memory())} available)",
-        *_duration_lines(shot, plan),
+        *_duration_lines(shot),
     ]
 
 
-def _duration_lines(shot: Shot, plan: Plan) -> list[str]:
+def _duration_lines(shot: Shot) -> list[str]:
+    n_steps = shot.plan.n_steps(shot.time_of(shot.last_frame))
     try:
-        estimate = estimate_time(shot, plan)
+        estimate = estimate_time(shot, n_steps)
     except MissingInput as error:
         return [f"duration    cannot be estimated: {error}"]
     return [
-        f"duration    an estimate: {as_clock(estimate.seconds)} for the "
-        f"{shot.step_of(shot.last_frame)} steps of sim while the bodies are whole, up to about "
-        "twice that in pieces",
+        f"duration    an estimate: {as_clock(estimate.seconds)} for the {n_steps} steps of sim "
+        "while the bodies are whole, up to about twice that in pieces",
         f"            ({estimate.steps_per_second:.3g} steps/s, from a small block stepped just "
         f"now on {estimate.device})",
     ]
@@ -253,8 +235,6 @@ def _controls_text(shot: Shot) -> str:
     heavy = sum(projectile.mass > 0.0 for projectile in shot.projectiles)
     if heavy:
         words[0] += f" ({heavy} with a mass)"
-    if shot.solver.damping > 0.0:
-        words.append(f"damping {shot.solver.damping:g} 1/s")
     return ", ".join(words)
 
 

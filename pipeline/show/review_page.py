@@ -25,7 +25,7 @@ from vfx.pipeline.quantities import as_clock, as_pace
 from vfx.pipeline.shot.frames import format_frames, frames_text
 from vfx.pipeline.show.pass_colors import pass_pixels
 from vfx.pipeline.show.preview import Pixels
-from vfx.pipeline.show.report import state_rows, steps_text
+from vfx.pipeline.show.report import state_rows
 from vfx.pipeline.show.review import FOLDER
 from vfx.pipeline.stages.comp import FOLDER as COMP_FOLDER
 from vfx.pipeline.stages.comp import Footage, comp_states, pass_text, sequence_names
@@ -221,8 +221,7 @@ def _timings(work: Work) -> list[list[str]]:
 def _facts(work: Work) -> list[list[str]]:
     """Return what the shot says, as a reader of its pictures wants to know it."""
     shot = work.shot
-    rows = [["time", f"{steps_text(shot)} of {shot.timestep:.4g} s a frame, "
-                     f"{as_pace(shot.frame_time * shot.fps)}"]]
+    rows = [["time", f"{shot.plan.time_text()} a frame, {as_pace(shot.frame_time * shot.fps)}"]]
     for body in shot.bodies:
         material = shot.materials[body.material]
         rows.append([f"body {body.name}", f"{body.material}: density {material.density:g} kg/m^3, "

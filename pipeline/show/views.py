@@ -298,13 +298,10 @@ def _values(work: Work, solid: Solid, now: FragmentsFrame, name: str) -> tuple[A
         return now.damage.astype(float), "damage"
     if name == "fragment":
         return now.fragment.astype(float), "piece"
-    from vfx.sim.control.initial import strain_limits
+    from vfx.sim.control.controls import make_world
 
-    shot = work.shot
-    materials = [shot.materials[str(material)] for material in solid.material_name]
-    limit = strain_limits(solid, materials, shot.solver, shot.regions, shot.weakening,
-                          work.densities())
-    return limit, "strain limit"
+    world = make_world(solid, work.shot.setup, work.densities())
+    return work.shot.solver.strain_limits(world), "strain limit"
 
 
 def _with_legend(pixels: Pixels, legend: Legend) -> Pixels:

@@ -89,7 +89,8 @@ def _shape(shot: Shot) -> Any:
 
 def _physics(shot: Shot) -> Any:
     return {
-        "sim": dataclasses.asdict(shot.solver),
+        "sim": dataclasses.asdict(shot.sim),
+        "solver": dataclasses.asdict(shot.solver_settings),
         "floor": dataclasses.asdict(shot.floor),
         "projectiles": [dataclasses.asdict(item) for item in shot.projectiles],
         "colliders": [{key: value for key, value in dataclasses.asdict(item).items()
@@ -101,7 +102,7 @@ def _physics(shot: Shot) -> Any:
         "cracks": [dataclasses.asdict(item) for item in shot.cracks],
         "materials": [dataclasses.asdict(shot.materials[body.material]) for body in shot.bodies],
         "velocity": [[body.velocity, body.angular_velocity] for body in shot.bodies],
-        "time": [shot.first_frame, shot.steps_per_frame, shot.scaled_frame_time],
+        "time": [shot.first_frame, shot.clock.steps_per_frame, shot.clock.frame_time],
     }
 
 
@@ -134,7 +135,7 @@ def _picture(shot: Shot) -> Any:
         picture["colliders"] = [
             [number, _shape_and_way(shot.colliders[number]),
              dataclasses.asdict(shot.collider_looks[number])] for number in seen]
-        picture["time"] = [shot.scaled_frame_time, shot.steps_per_frame, shot.solver.timestep]
+        picture["time"] = shot.clock.frame_time or shot.clock.steps_per_frame
     return picture
 
 

@@ -9,10 +9,18 @@ from __future__ import annotations
 
 from typing import Literal
 
+from vfx.sim.solver import Clock
 
-def frame_time(steps_per_frame: int, timestep: float) -> float:
-    """Return the time [s] of a frame whose number of steps is given."""
-    return steps_per_frame * timestep
+#: A particle that moves further than this in one step [lambda] has run away.
+LARGEST_STEP = 0.25
+
+
+def frame_time(clock: Clock, timestep: float) -> float:
+    """Return the time [s] from frame to frame: the shot's, or that of the steps it gives."""
+    if clock.frame_time is not None:
+        return clock.frame_time
+    assert clock.steps_per_frame is not None, "a clock has one of the two"
+    return clock.steps_per_frame * timestep
 
 
 def nearest_step(time: float, timestep: float) -> int:
@@ -23,5 +31,6 @@ def nearest_step(time: float, timestep: float) -> int:
 def exact_step(timestep: float | Literal["auto"]) -> float:
     """Return a time step [s] that is a number; a simulation cannot begin without."""
     if isinstance(timestep, str):
-        raise ValueError("timestep = \"auto\" has to be planned before anything is simulated")
+        raise ValueError(f"timestep = \"{timestep}\" has to be planned before anything is "
+                         "simulated")
     return timestep

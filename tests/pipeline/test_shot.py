@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from stand_ins import SHOT
 from vfx.geometry.handoff.bodies import Body
 from vfx.pipeline.errors import MissingInput, ShotError
 from vfx.pipeline.shot.needs import check_physics, plan_needs
-from vfx.pipeline.shot.shot_file import LISTS, SECTIONS, load_shot
+from vfx.pipeline.shot.shot_file import LISTS, SECTIONS, Shot, load_shot
 from vfx.pipeline.shot.validate import Complaints, read_section
 from vfx.pipeline.stages.table import shot_section
 
@@ -43,7 +44,7 @@ def test_a_shot_becomes_its_sections(shot_file: Path) -> None:
     assert (shot.name, shot.first_frame, shot.last_frame) == ("plate", 1001, 1006)
     assert shot.bodies[0].cells == (4, 2, 1)
     assert shot.looks["glass"].specular == 0.1
-    assert shot.step_of(1003) == 50
+    assert shot.time_of(1003) == 50 * 2.0**-23
     assert isinstance(shot.film.resolution, tuple)
 
 
@@ -181,10 +182,13 @@ def test_frames_are_met_at_the_nearest_step_and_do_not_drift(shot_file: Path) ->
     shot = load_shot(write(shot_file.parent, text))
     assert shot.time_of(1025) == pytest.approx(1.0, rel=1e-15)
     # A frame has 349,525 1/3 steps.
-    assert [shot.step_of(frame) for frame in (1001, 1002, 1003, 1004)] == [
-        0, 349525, 699051, 1048576]
-    for frame in (1002, 5000, 9999):
-        assert abs(shot.step_of(frame) * shot.timestep - shot.time_of(frame)) <= shot.timestep / 2
+    assert steps_of(shot, (1001, 1002, 1003, 1004)) == [0, 349525, 699051, 1048576]
+    for frame, step in zip((1002, 5000, 9999), steps_of(shot, (1002, 5000, 9999)), strict=True):
+        assert abs(step * 2.0**-23 - shot.time_of(frame)) <= 2.0**-24
+
+
+def steps_of(shot: Shot, frames: Iterable[int]) -> list[int]:
+    return [shot.plan.n_steps(shot.time_of(frame)) for frame in frames]
 
 
 @pytest.mark.parametrize("timestep", [2.0**-23, 1e-7, 1.2345e-8])
@@ -192,7 +196,7 @@ def test_frames_of_so_many_steps_are_met_exactly(shot_file: Path, timestep: floa
     text = SHOT.replace("seed = 1", f"timestep = {timestep}").replace("1006", "9999")
     shot = load_shot(write(shot_file.parent, text))
     assert shot.frame_time == 25 * timestep
-    assert [shot.step_of(frame) for frame in shot.frames] == list(range(0, 25 * 8999, 25))
+    assert steps_of(shot, shot.frames) == list(range(0, 25 * 8999, 25))
 
 
 def test_a_time_scale_of_less_than_a_step_a_frame_is_refused(shot_file: Path) -> None:
@@ -217,7 +221,7 @@ def test_where_the_step_is_too_long_the_time_scale_is_not_blamed(shot_file: Path
 
 def test_auto_takes_the_largest_safe_power_of_two(shot_file: Path) -> None:
     text = SHOT.replace("seed = 1", "timestep = 'auto'")
-    assert load_shot(write(shot_file.parent, text)).timestep == 2.0**-23
+    assert load_shot(write(shot_file.parent, text)).plan.settings.timestep == 2.0**-23
 
 
 @pytest.mark.parametrize("time_scale", [1.0, 0.37, 1e-3, 1e-6])
@@ -227,17 +231,17 @@ def test_auto_takes_the_fewest_stable_steps_that_make_a_frame(
     text = SHOT.replace("steps_per_frame = 25", f"time_scale = {time_scale}")
     shot = load_shot(write(shot_file.parent, text.replace("seed = 1", "timestep = 'auto'")))
     limit = plan_needs(shot, 2**40).stable_step
-    step, n_steps = shot.timestep, shot.step_of(shot.first_frame + 1)
+    step, n_steps = shot.plan.settings.timestep, steps_of(shot, [1002])[0]
     assert step * n_steps == pytest.approx(time_scale / shot.fps, rel=1e-15)
     assert step <= limit and (n_steps == 1 or time_scale / shot.fps / (n_steps - 1) > limit)
-    assert shot.step_of(shot.first_frame + 10**6) == 10**6 * n_steps
+    assert steps_of(shot, [1001 + 10**6]) == [10**6 * n_steps]
 
 
 def test_advice_on_a_step_is_the_step_that_auto_takes(shot_file: Path) -> None:
     text = SHOT.replace("steps_per_frame = 25", "time_scale = 0.37")
     message = physics_refusal(shot_file.parent, text.replace("seed = 1", "timestep = 1.0"))
     shot = load_shot(write(shot_file.parent, text.replace("seed = 1", "timestep = 'auto'")))
-    assert f"use timestep = {shot.timestep!r} or timestep = \"auto\"" in message
+    assert f"use timestep = {shot.plan.settings.timestep!r} or timestep = \"auto\"" in message
 
 
 MESH_SHOT = """\
@@ -261,14 +265,14 @@ def test_a_shot_is_loaded_without_reading_its_meshes(
     if content is not None:
         (tmp_path / "pot.obj").write_bytes(content)
     shot = load_shot(write(tmp_path, MESH_SHOT))
-    assert shot.solver.timestep == "auto"
+    assert shot.solver_settings.timestep == "auto"
     with pytest.raises((ShotError, MissingInput), match=r"bodies\[1\].mesh: "):
         shot.time_of(1001)
 
 
 def test_a_fingerprint_says_auto_and_reads_no_mesh(tmp_path: Path) -> None:
     shot = load_shot(write(tmp_path, MESH_SHOT))
-    assert shot_section("shot.physics", shot)["sim"]["timestep"] == "auto"
+    assert shot_section("shot.physics", shot)["solver"]["timestep"] == "auto"
     assert shot_section("shot.picture", shot)
     with pytest.raises(MissingInput, match=r"bodies\[1\].mesh: .*pot.obj"):
         _ = shot.frame_time
