@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from vfx.bench.points import dragon_points, irregular_solid, vase_points
+from vfx.bench.setups import BondLayout, bond_simulation
 from vfx.device import Device
 from vfx.geometry.divide.build import build_solid
 from vfx.geometry.handoff.bodies import Body
@@ -23,16 +24,16 @@ from vfx.pipeline.errors import DamagedFile, MissingInput
 from vfx.pipeline.shot.shot_file import Shot, load_shot
 from vfx.pipeline.shot.templates import FOLDER
 from vfx.pipeline.work.cache import read_npz, write_npz
-from vfx.sim.bonds.cluster_bonds import ClusterBonds
-from vfx.sim.bonds.lattice import LatticeBonds
+from vfx.sim.bonds.settings import BondSettings
 from vfx.sim.bonds.simulate import Simulation
-from vfx.sim.settings import Floor, Material, Solver
+from vfx.sim.control.controls import make_world
+from vfx.sim.settings import Floor, Material
+from vfx.sim.solver import Setup
 
 #: Speed of the swing [m/s]; over the speed of sound, about 5 km/s, it gives a strain of 1e-4.
 SWING_SPEED = 0.5
 GLASS = Material(density=2200.0, bulk_modulus=32.81e9, strain_limit=2e-3)
 _LENGTH_SCALE = 1e-3
-BondLayout = type[ClusterBonds] | type[LatticeBonds]
 
 
 @dataclass(frozen=True)
@@ -74,31 +75,36 @@ def glass_shot(n_particles: int | None) -> Shot:
 
 def flying_glass(device: Device, shot: Shot) -> Simulation:
     """Return the shot as it is, projectile and all."""
-    return Simulation(device, build_solid(device, shot.bodies).solid, shot.materials, shot.solver,
-                      shot.floor, shot.projectiles, shot.weakening, shot.bodies)
+    return Simulation(device, make_world(build_solid(device, shot.bodies).solid, bonds_of(shot)))
 
 
 def swinging_glass(device: Device, shot: Shot, layout: BondLayout | None = None) -> Simulation:
     """Return the plate before any impact."""
-    simulation = Simulation(device, build_solid(device, shot.bodies).solid, shot.materials,
-                            shot.solver, shot.floor, weakening=shot.weakening, layout=layout)
-    return swing(simulation)
+    alone = dataclasses.replace(bonds_of(shot), bodies=(), projectiles=())
+    world = make_world(build_solid(device, shot.bodies).solid, alone)
+    return swing(Simulation(device, world, layout))
+
+
+def bonds_of(shot: Shot) -> Setup[BondSettings]:
+    """Return the setup of a shot, with numbers where it says "auto"."""
+    return dataclasses.replace(shot.setup, settings=shot.plan.settings)
 
 
 def irregular_body(device: Device, name: str, solid: Solid, contact: bool) -> Simulation:
     """Return the vase or the dragon."""
-    solver = Solver(horizon=IRREGULAR[name].horizon)
-    return swing(Simulation(device, solid, {"glass": GLASS}, with_contact(solver, contact),
-                            Floor(enabled=False)))
+    settings = with_contact(BondSettings(horizon=IRREGULAR[name].horizon), contact)
+    return swing(bond_simulation(
+        device, solid, settings=settings, materials={"glass": GLASS}, floor=Floor(enabled=False)))
 
 
 def block(device: Device, cells: tuple[int, int, int], horizon: float,
           layout: BondLayout | None = None) -> Simulation:
     """Return a block of cubes."""
-    body = Body(name="block", material="glass", cells=cells, spacing=_LENGTH_SCALE)
-    solid = build_solid(device, [body]).solid
-    return swing(Simulation(device, solid, {"glass": GLASS}, Solver(horizon=horizon),
-                            Floor(enabled=False), layout=layout))
+    solid = build_solid(device, [Body(
+        name="block", material="glass", cells=cells, spacing=_LENGTH_SCALE)]).solid
+    return swing(bond_simulation(
+        device, solid, layout, materials={"glass": GLASS}, horizon=horizon,
+        floor=Floor(enabled=False)))
 
 
 def swing(simulation: Simulation) -> Simulation:
@@ -111,9 +117,9 @@ def swing(simulation: Simulation) -> Simulation:
     return simulation
 
 
-def with_contact(solver: Solver, contact: bool) -> Solver:
-    """Return the solver, its contact turned off if not wanted."""
-    return solver if contact else dataclasses.replace(solver, contact_stiffness=0.0)
+def with_contact(settings: BondSettings, contact: bool) -> BondSettings:
+    """Return the settings, contact turned off if not wanted."""
+    return settings if contact else dataclasses.replace(settings, contact_stiffness=0.0)
 
 
 def irregular_points(name: str, n_particles: int | None, cache: Path) -> Solid:

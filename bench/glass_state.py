@@ -19,8 +19,7 @@ _SAVE_SECONDS = 30.0
 def bring_to(simulation: Simulation, shot: Shot, step: int, cache: Path,
              progress: Progress) -> None:
     """Bring the shot to ``step``, from the latest state in the cache; stop it at any moment."""
-    stamp = hashlib.sha256(repr((shot.bodies, shot.materials, shot.solver, shot.floor,
-                                 shot.projectiles, shot.weakening)).encode()).hexdigest()[:8]
+    stamp = hashlib.sha256(repr((shot.setup,)).encode()).hexdigest()[:8]
     passing = _restore(simulation, cache, f"glass-{stamp}", step)
     begun, saved = simulation.step, time.monotonic()
     with progress.stage("bench glass, to step"):

@@ -36,7 +36,7 @@ def plate_script(shot: Shot, steps: int, chunks: int) -> str:
     (plate,) = shot.bodies
     material = shot.materials[plate.material]
     spacing = plate.spacing
-    delta = (shot.solver.horizon + 1e-5) * spacing
+    delta = (shot.solver_settings.horizon + 1e-5) * spacing
     last = " ".join(f"0 {cells - 1}" for cells in plate.cells)
     length = (plate.cells[0] - 1) * spacing
     stiffness = bond_stiffness(material, delta)
@@ -51,7 +51,8 @@ def plate_script(shot: Shot, steps: int, chunks: int) -> str:
         f"{material.compression_strengthening!r}",
         f"set group all density {material.density!r}", f"set group all volume {spacing**3!r}",
         f"variable speed atom {SWING_SPEED!r}*cos({math.pi!r}*x/{length!r})",
-        "velocity all set v_speed 0 0", "fix 1 all nve", f"timestep {shot.solver.timestep!r}",
+        "velocity all set v_speed 0 0", "fix 1 all nve",
+        f"timestep {shot.plan.settings.timestep!r}",
         "thermo 100000", "run 1", *[f"run {max(1, steps // chunks)}"] * chunks, ""])
 
 

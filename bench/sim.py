@@ -107,7 +107,8 @@ def _builder(request: Request, name: str, device: Device) -> Callable[[], Simula
     """Make the points of a case, and return what sets up its simulation."""
     if name == "glass":
         shot = cases.glass_shot(request.particles)
-        shot = dataclasses.replace(shot, solver=cases.with_contact(shot.solver, request.contact))
+        shot = dataclasses.replace(shot, solver_settings=cases.with_contact(
+            shot.solver_settings, request.contact))
         make = cases.flying_glass if request.at else cases.swinging_glass
         return lambda: make(device, shot)
     solid = cases.irregular_points(name, request.particles, request.cache)

@@ -1,7 +1,7 @@
 """What a shot says about the physics.
 
-Symbols: K bulk modulus, G fracture energy, N horizon in units of the length scale lambda,
-K_c and K_S as in levine-2014 eqs. 6 and 7.
+Keys that one solver alone has stand in its room. Symbols: K bulk modulus, G fracture energy,
+K_S as in levine-2014 eq. 7.
 """
 
 from __future__ import annotations
@@ -48,31 +48,11 @@ class Material:
 
 
 @dataclass(frozen=True)
-class Solver:
-    """The time stepper and the forces common to all bodies."""
+class Shared:
+    """What all solvers share."""
 
-    horizon: float = setting(
-        3.0, "Horizon delta in units of lambda: reach of the bonds.", at_least=1.0, at_most=8.0)
-    timestep: float = setting(
-        2.0**-23, "Time step; \"auto\" is the largest stable one that divides a frame where "
-        "time_scale is given, else the largest stable power of two.", unit="s", at_least=1e-21,
-        at_most=1e3)
     gravity: Vector = setting(
         (0.0, -9.81, 0.0), "Gravity.", unit="m/s^2", at_least=-1e6, at_most=1e6)
-    contact_stiffness: float = setting(
-        1e8, "K_c of levine-2014 eq. 6; 0 turns contact off.", unit="Pa",
-        at_least=0.0, at_most=1e18)
-    damping: float = setting(
-        0.0, "Rate at which the velocity of every particle decays; 0 for none.", unit="1/s",
-        at_least=0.0, at_most=1e18)
-    calibrate: bool = setting(
-        False, "Scale the bond stiffness so that an interior particle has exactly K.")
-    edge_volume: str = setting(
-        "full", "Share of a neighbour's volume that counts near the horizon: all of it, or "
-        "what falls off to a half over the last lambda/2.", choices=("full", "partial"))
-    break_rule: str = setting(
-        "larger", "Which of the strain limits of its two ends breaks a bond; the paper takes "
-        "the larger.", choices=("larger", "smaller"))
     weak_factor: float = setting(
         0.3, "Strain limit of what [[weakening]] weakens, relative.",
         at_least=0.0, at_most=1.0)

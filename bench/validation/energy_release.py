@@ -15,13 +15,13 @@ import math
 
 import numpy as np
 
+from vfx.bench.setups import bond_simulation
 from vfx.bench.validation.findings import Report
 from vfx.device import Device, open_device
 from vfx.geometry.divide.build import build_solid
 from vfx.geometry.handoff.bodies import Body
-from vfx.sim.bonds.simulate import Simulation
 from vfx.sim.matter.material import bond_stiffness, critical_stretch, lattice_offsets
-from vfx.sim.settings import Floor, Material, Solver
+from vfx.sim.settings import Floor, Material
 
 SPACING = 1e-3
 #: A tough material: its limit of some 1e-2 stands far above the rounding of displacements.
@@ -47,10 +47,10 @@ def measured_energy(device: Device, horizon: float) -> float:
     reach = int(horizon)
     cells = (2 * reach + 1, 2 * reach + 1, 2 * reach)
     bodies = [Body(name="block", material="tough", cells=cells, spacing=SPACING)]
-    sim = Simulation(
-        device, build_solid(device, bodies).solid, {"tough": TOUGH},
-        Solver(horizon=horizon, gravity=(0.0, 0.0, 0.0), contact_stiffness=0.0),
-        Floor(enabled=False), (), (), bodies)
+    sim = bond_simulation(
+        device, build_solid(device, bodies).solid, bodies=bodies,
+        materials={"tough": TOUGH}, horizon=horizon, gravity=(0.0, 0.0, 0.0),
+        contact_stiffness=0.0, floor=Floor(enabled=False))
     x = sim.solid.position
     column = np.hypot(x[:, 0], x[:, 1]) < 0.5 * SPACING
     limit = 1.0 + critical_stretch(TOUGH, horizon * SPACING)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from vfx.bench.setups import bond_setup, bond_simulation
 from vfx.bench.validation.findings import Report
 from vfx.device import open_device
 from vfx.geometry.divide.build import build_solid
@@ -21,7 +22,8 @@ from vfx.geometry.handoff.components import components
 from vfx.geometry.handoff.types import Array
 from vfx.sim.bonds.plan import make_plan
 from vfx.sim.bonds.simulate import Simulation
-from vfx.sim.settings import Floor, Material, Projectile, Solver
+from vfx.sim.control.controls import make_world
+from vfx.sim.settings import Floor, Material, Projectile
 
 #: A fragment of fewer elements is dust: less than a cube of two elements' edge.
 DUST = 8
@@ -57,14 +59,13 @@ def drop(material: Material, horizon: float = 3.0) -> Outcome:
     """Let the tile fall on the floor; examine it 0.3 ms later."""
     bodies = [Body(name="tile", material="clay", cells=(24, 24, 8), spacing=1e-3,
                    rotation=(0.0, 0.0, 20.0), velocity=(0.0, -8.0, 0.0))]
-    solver = Solver(horizon=horizon)
-    plan = make_plan(bodies, {"clay": material}, solver)
-    solver = replace(solver, timestep=min(plan.auto_step, 2.0**-22))
-    device = open_device("cpu")
-    solid = build_solid(device, bodies).solid
+    setup = bond_setup(bodies=bodies, materials={"clay": material}, horizon=horizon)
+    timestep = min(make_plan(setup).auto_step, 2.0**-22)
+    solid = build_solid(open_device("cpu"), bodies).solid
     floor = Floor(height=float(solid.position[:, 1].min()) - 0.8e-3)
-    sim = Simulation(device, solid, {"clay": material}, solver, floor, (), (), bodies)
-    sim.advance(round(3e-4 / solver.timestep))
+    sim = bond_simulation(open_device("cpu"), solid, bodies=bodies, materials={"clay": material},
+                          horizon=horizon, timestep=timestep, floor=floor)
+    sim.advance(round(3e-4 / timestep))
     return examine(sim)
 
 
@@ -76,13 +77,14 @@ def shoot(stiffness: float, timestep: float) -> tuple[Outcome, bool]:
     bodies = [Body(name="plate", material="glass", cells=(40, 40, 4), spacing=1e-3)]
     ball = Projectile(radius=6e-3, position=(0.0, 0.0, -11e-3), velocity=(0.0, 0.0, 100.0),
                       stiffness=stiffness)
-    solver = Solver(timestep=timestep, gravity=(0.0, 0.0, 0.0))
-    plan = make_plan(bodies, {"glass": GLASS}, solver, (ball,))
+    setup = bond_setup(
+        timestep=2.0**-23, gravity=(0.0, 0.0, 0.0), bodies=bodies, materials={"glass": GLASS},
+        projectiles=[ball], floor=Floor(enabled=False))
     device = open_device("cpu")
-    sim = Simulation(device, build_solid(device, bodies).solid, {"glass": GLASS}, solver,
-                     Floor(enabled=False), (ball,), (), bodies)
+    sim = Simulation(device, make_world(build_solid(device, bodies).solid, replace(
+        setup, settings=replace(setup.settings, timestep=timestep))))
     sim.advance(round(6e-5 / timestep))
-    return examine(sim), plan.complaint(2.0**-23) is not None
+    return examine(sim), make_plan(setup).complaint() is not None
 
 
 def tell(report: Report, what: str, outcomes: dict[float, Outcome]) -> None:

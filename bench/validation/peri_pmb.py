@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from vfx.bench.setups import bond_simulation
 from vfx.bench.validation.findings import Report
 from vfx.bench.validation.lammps_peer import Plate, is_present, run_lammps
 from vfx.device import open_device
@@ -20,7 +21,7 @@ from vfx.geometry.handoff.bodies import Body
 from vfx.geometry.handoff.types import Array
 from vfx.sim.bonds.simulate import Simulation
 from vfx.sim.matter.material import bond_stiffness
-from vfx.sim.settings import Floor, Material, Solver
+from vfx.sim.settings import Floor, Material
 
 SPACING, HORIZON = 1e-3, 3.0
 
@@ -33,11 +34,11 @@ def make_simulation(
     material = Material(bulk_modulus=48e9, density=2440.0, strain_limit=strain_limit,
                         strain_scatter=0.0, compression_strengthening=0.0)
     rules = {"edge_volume": "partial", "break_rule": "smaller", **options}
-    solver = Solver(horizon=HORIZON, timestep=timestep, gravity=(0.0, 0.0, 0.0),
-                    contact_stiffness=0.0, **rules)  # type: ignore[arg-type]
     device = open_device("cpu")
-    return Simulation(device, build_solid(device, bodies).solid, {"glass": material}, solver,
-                      Floor(enabled=False), (), (), bodies)
+    return bond_simulation(
+        device, build_solid(device, bodies).solid, bodies=bodies, materials={"glass": material},
+        horizon=HORIZON, timestep=timestep, gravity=(0.0, 0.0, 0.0), contact_stiffness=0.0,
+        floor=Floor(enabled=False), **rules)  # type: ignore[arg-type]
 
 
 def same_plate(sim: Simulation, velocity: Array, strain_limit: float,
@@ -48,7 +49,7 @@ def same_plate(sim: Simulation, velocity: Array, strain_limit: float,
     return Plate(
         position=sim.solid.position, velocity=velocity, spacing=SPACING, delta=delta,
         stiffness=bond_stiffness(material, delta), density=material.density,
-        strain_limit=strain_limit, alpha=0.0, timestep=sim.solver.timestep, n_steps=n_steps)
+        strain_limit=strain_limit, alpha=0.0, timestep=sim.timestep, n_steps=n_steps)
 
 
 def vibration(cells: tuple[int, int, int], n_steps: int, **options: object) -> tuple[Array, Array]:

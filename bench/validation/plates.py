@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from vfx.bench.setups import bond_simulation
 from vfx.device import open_device
 from vfx.geometry.divide.build import build_solid
 from vfx.geometry.handoff.bodies import Body
 from vfx.geometry.handoff.types import Array
 from vfx.sim.bonds.simulate import Simulation
-from vfx.sim.settings import Crack, Floor, Material, Region, Solver
+from vfx.sim.settings import Crack, Floor, Material, Region
 
 #: Factor of the strain limit near grips: they must not tear out.
 TOUGH = 1e6
@@ -29,13 +30,14 @@ def make_plate(
     ``notches`` (x0, x1, y) [m] go through the whole thickness.
     """
     bodies = [Body(name="plate", material="plate", cells=cells, spacing=spacing)]
-    solver = Solver(gravity=(0.0, 0.0, 0.0), **options)  # type: ignore[arg-type]
     thick = (cells[2] + 1) * spacing
     cracks = [Crack(origin=(x0, y, -0.5 * thick), u=(x1 - x0, 0.0, 0.0), v=(0.0, 0.0, thick))
               for x0, x1, y in notches]
     device = open_device("cpu")
-    return Simulation(device, build_solid(device, bodies).solid, {"plate": material}, solver,
-                      Floor(enabled=False), (), (), bodies, regions=regions, cracks=cracks)
+    return bond_simulation(
+        device, build_solid(device, bodies).solid, bodies=bodies, materials={"plate": material},
+        gravity=(0.0, 0.0, 0.0), floor=Floor(enabled=False), regions=list(regions), cracks=cracks,
+        **options)  # type: ignore[arg-type]
 
 
 def grip(cells: tuple[int, int, int], spacing: float, depth: float, side: float,

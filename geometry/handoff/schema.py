@@ -9,7 +9,7 @@ from them. This module is below all that use it and knows nothing of files.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +29,7 @@ class Rule:
     above: float | None = None
     at_least: float | None = None
     at_most: float | None = None
-    choices: tuple[str, ...] = ()
+    choices: Collection[str] = ()
 
     def complaint(self, value: Any) -> str | None:
         """Return what is wrong with ``value``, or None; its type is already right."""
@@ -78,7 +78,7 @@ def setting(
     above: float | None = None,
     at_least: float | None = None,
     at_most: float | None = None,
-    choices: tuple[str, ...] = (),
+    choices: Collection[str] = (),
 ) -> Any:
     """Declare a keyword-only field of a settings section; ``default`` may be ``REQUIRED``."""
     rule = Rule(doc, unit, above, at_least, at_most, choices)

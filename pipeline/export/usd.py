@@ -312,7 +312,7 @@ class _Writer:
         the picture's.
         """
         shot = self._shot
-        return velocity * (shot.steps_per_frame * shot.solver.timestep * shot.fps)
+        return velocity * (shot.frame_time * shot.fps)
 
     def _write_arrays(self, prim: Any, pieces: Sequence[Piece], motion: Tracks,
                       columns: Array) -> None:

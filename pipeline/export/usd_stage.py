@@ -33,7 +33,7 @@ class UsdStage:
         self.stage.SetDefaultPrim(root.GetPrim())
         root.GetPrim().SetCustomDataByKey("vfx:shot", shot.name)
         root.GetPrim().SetCustomDataByKey(
-            "vfx:second_per_frame", shot.steps_per_frame * shot.solver.timestep)
+            "vfx:second_per_frame", shot.frame_time)
         self._names: dict[str, str] = {}
         self._write_materials()
 

@@ -115,7 +115,7 @@ def dust_of_frames(reader: PieceReader) -> Iterable[Dust]:
     corner = faces.vertex[faces.corner]
     count = np.diff(faces.start)
     middle = (np.add.reduceat(corner, faces.start[:-1], axis=0) / count[:, None])[inner]
-    second = shot.steps_per_frame * shot.solver.timestep      # of the world's time a frame
+    second = shot.frame_time      # of the world's time a frame
     born_frame, born_at, born_velocity, mass, size = (
         np.zeros(0), np.zeros((0, 3)), np.zeros((0, 3)), np.zeros(0), np.zeros(0))
     wanted = set(reader.frames)

@@ -6,10 +6,11 @@ import functools
 import math
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,9 +20,9 @@ from vfx.pipeline.errors import MissingInput, ShotError, StorageError
 from vfx.pipeline.quantities import as_size
 from vfx.pipeline.shot.inputs import no_uv, surface_textures
 from vfx.pipeline.shot.shot_file import Shot
-from vfx.sim.bonds.plan import Plan, make_plan
 from vfx.sim.control.extent import Held, depth_in, find_held, nothing_there
 from vfx.sim.matter.material import SHELL, thrown_speed
+from vfx.sim.solver import Plan
 
 if TYPE_CHECKING:
     from vfx.geometry.handoff.bodies import Body
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 _GENTLE = 1.0                # [m/s]: a ball that throws things off no faster is no surprise
 _MOST_COMPARED = 10_000      # pairs of a body and a collider, whose places are looked at
-_MOST_PACES = 4              # bodies that are stepped for an estimate of the time
+_MOST_DIVIDED = 4            # bodies that are divided to see whether they can be
 _QUICKLY_DIVIDED = 3000      # elements that are divided in a fraction of a second
 _FLOOR_SLACK = 1e-3          # of a cube's edge: so deep in the floor still counts as touching
 _SOLID_BYTES = 80            # of a particle in geometry/solid.npz, its three edges included
@@ -60,7 +61,7 @@ def check_division(shot: Shot) -> None:
     from vfx.geometry.divide.build import build_solid
 
     is_sure = all(body.is_block for body in shot.bodies)
-    if is_sure or shot.n_particles > _QUICKLY_DIVIDED or len(shot.bodies) > _MOST_PACES:
+    if is_sure or shot.n_particles > _QUICKLY_DIVIDED or len(shot.bodies) > _MOST_DIVIDED:
         return
     try:
         build_solid(open_device("cpu", None), shot.bodies)
@@ -280,22 +281,23 @@ def _perhaps_empty(shot: Shot) -> Iterator[str]:
                    "spacings larger, or move it into the body")
 
 
-def plan_needs(shot: Shot, available: int) -> Plan:
+def plan_needs(shot: Shot, available: int) -> Plan[Any]:
     """Return what the simulation needs; refuse bodies that cannot even be built."""
     check_geometry(shot, available)
+    return shot.plan
+
+
+def work_out(shot: Shot) -> Plan[Any]:
+    """Return the solver's plan of a shot; refuse bodies that it cannot be made for."""
+    check_geometry(shot, sys.maxsize)
     try:
-        plan = make_plan(shot.bodies, shot.materials, shot.solver, shot.projectiles,
-                         shot.regions)
-        is_real = 0.0 < plan.auto_step < math.inf
+        return shot.solver.plan(shot.setup)
     except (ArithmeticError, ValueError):
-        is_real = False
-    if not is_real:
         raise ShotError(f"{shot.path}: materials and bodies: density, moduli, stiffnesses or "
-                        "spacing are beyond any that a time step can be worked out for")
-    return plan
+                        "spacing are beyond any that a time step can be worked out for") from None
 
 
-def check_physics(shot: Shot, available: int) -> Plan:
+def check_physics(shot: Shot, available: int) -> Plan[Any]:
     """Return what the simulation needs, or raise why it cannot run as it stands."""
     plan = plan_needs(shot, available)
     _check_memory(shot, plan.memory, available)
@@ -303,9 +305,9 @@ def check_physics(shot: Shot, available: int) -> Plan:
         if held is Held.NONE:
             raise ShotError(f"{shot.path}: regions[{number}]: "
                             f"{nothing_there(shot.regions[number - 1])}")
-    complaint = plan.complaint(shot.solver.timestep, shot.frame_time)
-    if complaint is not None:
-        raise ShotError(f"{shot.path}: sim.timestep: {complaint}")
+    if (complaint := plan.complaint()) is not None:
+        key, sentence = complaint
+        raise ShotError(f"{shot.path}: {shot.found_in.get(key, key)}: {sentence}")
     return plan
 
 
@@ -318,25 +320,12 @@ class Estimate:
     device: str
 
 
-def estimate_time(shot: Shot, plan: Plan) -> Estimate:
-    """Step small blocks like the shot's bodies for a moment and scale to its bonds and steps."""
-    from vfx.sim.bonds.pace import seconds_per_bond
-
+def estimate_time(shot: Shot, n_steps: int) -> Estimate:
+    """Let the solver try out how long a step takes, and scale to those of the shot."""
     device = open_device("auto", None)
-    # The largest bodies stand for all others.
-    largest = sorted(plan.bodies, key=lambda needs: -needs.n_bonds)
-    paces = [seconds_per_bond(device, needs.body, shot.materials[needs.body.material], shot.solver)
-             for needs in largest[:_MOST_PACES]]
-    step = sum(needs.n_bonds * pace for needs, pace in zip(
-        largest, paces + [sum(paces) / len(paces)] * len(largest), strict=False))
-    n_steps = shot.step_of(shot.last_frame)
+    step = shot.solver.pace(device, shot.setup)
     return Estimate(n_steps * step, 1.0 / max(step, 1e-12),
                     f"{device.description}, {device.threads} threads")
-
-
-def safe_timestep(shot: Shot) -> float:
-    """Return the time step [s] of a shot that says "auto"."""
-    return plan_needs(shot, host_memory()).best_step(shot.frame_time)
 
 
 def check_film(shot: Shot, available: int) -> None:

@@ -10,9 +10,8 @@ import typing
 from typing import Any
 
 from vfx.geometry.handoff.schema import Rule, rule_of
-from vfx.pipeline.shot.shot_file import AUTO, tables
+from vfx.pipeline.shot.shot_file import tables
 from vfx.pipeline.shot.validate import type_name
-from vfx.sim.settings import Solver
 
 _HEAD = """\
 # Shot keys
@@ -44,8 +43,6 @@ def _rows(cls: type[Any]) -> list[str]:
     for field in dataclasses.fields(cls):
         rule = rule_of(field)
         kind = type_name(hints[field.name])
-        if (cls, field.name) == (Solver, "timestep"):
-            kind += f' or `"{AUTO}"`'
         unit = f" [{rule.unit}]" if rule.unit else ""
         rows.append(f"| `{field.name}` | {_cell(rule.doc)} | {_default(field)}{unit} | "
                     f"{_cell(_allowed(rule, kind))} |")

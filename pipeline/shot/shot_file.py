@@ -8,6 +8,7 @@ one name that becomes part of an output path, the shot's own, must be a plain wo
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import re
 from collections.abc import Mapping
@@ -38,6 +39,7 @@ from vfx.raytrace.settings import (
     MaterialLook,
 )
 from vfx.raytrace.surface.materials import finish_tables
+from vfx.sim.schedule import SOLVERS, Sim
 from vfx.sim.settings import (
     SHORTEST_DIRECTION,
     Collider,
@@ -46,11 +48,10 @@ from vfx.sim.settings import (
     Material,
     Projectile,
     Region,
-    Solver,
     Weakening,
 )
+from vfx.sim.solver import AnyRoom, Clock, Plan, Setup
 
-AUTO = "auto"
 DEFAULT_STEPS_PER_FRAME = 500
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", re.ASCII)
 
@@ -86,10 +87,10 @@ class Shot:
     name: str
     first_frame: int
     last_frame: int
-    fps: float
-    steps_per_frame: int
-    time_scale: float | None        # None where the steps of a frame are given
-    solver: Solver
+    clock: Clock
+    sim: Sim
+    solver_settings: Any            # [sim.<method>]
+    found_in: Mapping[str, str]     # where a key stands that has moved: "sim.bonds.horizon"
     floor: Floor
     projectiles: tuple[Projectile, ...]
     colliders: tuple[Collider, ...]
@@ -126,17 +127,45 @@ class Shot:
         return sum(body_size(body).elements for body in self.bodies)
 
     @property
-    def frame_time(self) -> float | None:
-        """Simulated time [s] from frame to frame, where the shot gives that and not the steps."""
-        return None if self.time_scale is None else self.time_scale / self.fps
+    def fps(self) -> float:
+        """Frames a second of the picture."""
+        return self.clock.fps
 
-    def step_of(self, frame: int) -> int:
-        """Time steps done when ``frame`` is taken; the first frame is the initial state."""
-        return (frame - self.first_frame) * self.steps_per_frame
+    @property
+    def solver(self) -> AnyRoom:
+        """The solver that the shot names."""
+        return SOLVERS[self.sim.method]
+
+    @functools.cached_property
+    def setup(self) -> Setup[Any]:
+        """What the shot says about its simulation."""
+        return Setup(
+            settings=self.solver_settings, materials=self.materials, shared=self.sim,
+            bodies=self.bodies, floor=self.floor, projectiles=self.projectiles,
+            colliders=self.colliders, clock=self.clock, regions=self.regions,
+            weakening=self.weakening, cracks=self.cracks)
+
+    @functools.cached_property
+    def plan(self) -> Plan[Any]:
+        """What the simulation will need: worked out from the bodies, whose meshes are read."""
+        from vfx.pipeline.shot.needs import work_out
+
+        return work_out(self)
+
+    @functools.cached_property
+    def frame_time(self) -> float:
+        """Simulated time [s] from frame to frame; of an automatic step the plan has to say."""
+        given = self.clock.frame_time
+        known = self.solver.frame_time(self.setup) if given is None else given
+        return self.plan.frame_time if known is None else known
+
+    def time_of(self, frame: float) -> float:
+        """Return the simulated time [s] of a frame; the first is the initial state."""
+        return (frame - self.first_frame) * self.frame_time
 
 
 SECTIONS: Mapping[str, type[Any]] = {
-    "shot": Span, "time": Time, "sim": Solver, "floor": Floor, "align": Align, "camera": Camera,
+    "shot": Span, "time": Time, "sim": Sim, "floor": Floor, "align": Align, "camera": Camera,
     "light": Light, "floor_look": FloorLook, "render": Film,
 }
 LISTS: Mapping[str, type[Any]] = {
@@ -155,7 +184,7 @@ def load_shot(path: Path) -> Shot:
         if key not in known:
             complaints.unknown(key, key, known)
     sections = {name: document.get(name, {}) for name in SECTIONS}
-    sections["sim"], auto_timestep = _take_auto_timestep(sections["sim"], complaints)
+    own, found_in = _take_solver_settings(sections, complaints)
     read: dict[str, Any] = {name: read_section(cls, sections[name], name, complaints)
                             for name, cls in SECTIONS.items()}
     given = {name: document.get(name, []) for name in LISTS}
@@ -174,11 +203,12 @@ def load_shot(path: Path) -> Shot:
         raise ShotError("\n".join(f"{path}: {line}" for line in complaints.lines))
 
     time: Time = read["time"]
-    shot = Shot(
-        path=path, name=name, first_frame=first, last_frame=last, fps=time.fps,
-        steps_per_frame=time.steps_per_frame,
-        time_scale=time.time_scale if "time_scale" in sections["time"] else None,
-        solver=read["sim"], floor=read["floor"],
+    is_scaled = "time_scale" in sections["time"]
+    return Shot(
+        path=path, name=name, first_frame=first, last_frame=last,
+        clock=Clock(time.fps, None if is_scaled else time.steps_per_frame,
+                    time.time_scale if is_scaled else None),
+        sim=read["sim"], solver_settings=own, found_in=found_in, floor=read["floor"],
         projectiles=lists["projectiles"], colliders=lists["colliders"],
         collider_looks=collider_looks, regions=lists["regions"], weakening=lists["weakening"],
         cracks=lists["cracks"], align=read["align"], materials=materials, looks=looks,
@@ -186,9 +216,6 @@ def load_shot(path: Path) -> Shot:
         camera=read["camera"], camera_keys=lists["camera_keys"], light=read["light"],
         area_lights=lists["area_lights"],
         floor_look=read["floor_look"], film=read["render"])
-    if auto_timestep:
-        shot = _with_auto_timestep(shot)
-    return shot if shot.frame_time is None else _with_frame_time(shot, shot.frame_time)
 
 
 def is_plain_word(text: str) -> bool:
@@ -198,8 +225,10 @@ def is_plain_word(text: str) -> bool:
 
 def tables() -> dict[str, type[Any]]:
     """Return every table of a shot file by its heading, with the settings it is read into."""
+    rooms = {f"sim.{name}": room.settings for name, room in SOLVERS.items()}
     return {
-        **{f"[{name}]": cls for name, cls in SECTIONS.items()},
+        **{f"[{name}]": cls for section in SECTIONS for name, cls in (
+            {section: SECTIONS[section]} | (rooms if section == "sim" else {})).items()},
         **{f"[[{name}]]": cls for name, cls in LISTS.items()},
         "[materials.<name>]": Material, "[materials.<name>.look]": Look,
         "[materials.<name>.surface]": Finish,
@@ -212,15 +241,38 @@ def _homes() -> dict[str, str]:
             for field in dataclasses.fields(cls)}
 
 
-def _take_auto_timestep(table: Any, complaints: Complaints) -> tuple[Any, bool]:
-    """Return the [sim] table without ``timestep = "auto"``, and whether it was there."""
-    found = table.get("timestep") if isinstance(table, dict) else None
-    if not isinstance(found, str):
-        return table, False
-    if found != AUTO:
-        complaints.add("sim.timestep", f"found {shown(found)}, but it must be a number of seconds "
-                                       f"or \"{AUTO}\", the largest stable one")
-    return {key: value for key, value in table.items() if key != "timestep"}, True
+def _take_solver_settings(
+    sections: dict[str, Any], complaints: Complaints
+) -> tuple[Any, dict[str, str]]:
+    """Return the settings of the solver that [sim] names, and where keys of it were found.
+
+    The sections of solvers and what is theirs are taken out of the table of [sim]. Keys of the
+    solver that stand in [sim] itself, as in older files, count as if they stood in its own.
+    """
+    table = sections["sim"]
+    if not isinstance(table, dict):
+        return None, {}
+    shared = {field.name for field in dataclasses.fields(Sim)}
+    tables = {name: table[name] for name in SOLVERS if name in table}
+    method = table.get("method", Sim().method)
+    method = method if isinstance(method, str) and method in SOLVERS else Sim().method
+    cls, where = SOLVERS[method].settings, f"sim.{method}"
+    names = {field.name for field in dataclasses.fields(cls)}
+    old = {key: value for key, value in table.items() if key in names - shared}
+    for key in table:
+        if key not in shared | names and key not in SOLVERS:
+            complaints.unknown(f"sim.{key}", key, shared | names)
+    sections["sim"] = {key: value for key, value in table.items() if key in shared}
+    read = {name: read_section(SOLVERS[name].settings, values, f"sim.{name}", complaints)
+            for name, values in {method: {}, **tables}.items()}
+    own, before = read[method], read_section(cls, old, "sim", complaints)
+    given = tables.get(method, {})
+    for key in sorted(old.keys() & (given if isinstance(given, dict) else {}).keys()):
+        complaints.add(f"sim.{key}", f"stands in [sim] and in [{where}]; keep the one in [{where}]")
+    if own is None or before is None:
+        return None, {}
+    return (dataclasses.replace(own, **{key: getattr(before, key) for key in old}),
+            {f"{where}.{key}": f"sim.{key}" for key in old})
 
 
 def _read_list(
@@ -438,30 +490,3 @@ def _check_controls(lists: Mapping[str, tuple[Any, ...]], complaints: Complaints
                    else f"the bodies are {cut(', '.join(bodies))}")
             complaints.add(f"regions[{i + 1}].body",
                            f"found {shown(region.body)}, which is no body; {fix}")
-
-
-def _with_auto_timestep(shot: Shot) -> Shot:
-    from vfx.pipeline.shot.needs import safe_timestep
-
-    solver = dataclasses.replace(shot.solver, timestep=safe_timestep(shot))
-    return dataclasses.replace(shot, solver=solver)
-
-
-def _refuse_unstable(shot: Shot) -> None:
-    """Raise ShotError if it is the time step that makes no sense."""
-    from vfx.pipeline.shot.needs import host_memory, plan_needs
-
-    complaint = plan_needs(shot, host_memory()).complaint(shot.solver.timestep, shot.frame_time)
-    if complaint is not None:
-        raise ShotError(f"{shot.path}: sim.timestep: {complaint}")
-
-
-def _with_frame_time(shot: Shot, frame_time: float) -> Shot:
-    exact = frame_time / shot.solver.timestep
-    if not 1.0 <= exact <= 1e9:
-        _refuse_unstable(shot)
-        raise ShotError(
-            f"{shot.path}: time.time_scale: found {shot.time_scale:g}, which makes {exact:.3g} "
-            f"steps a frame at {shot.fps:g} fps and a time step of {shot.solver.timestep:g} s; "
-            "it must be between 1 and 10^9")
-    return dataclasses.replace(shot, steps_per_frame=round(exact))

@@ -10,6 +10,7 @@ import dataclasses
 import difflib
 import functools
 import math
+import types
 import typing
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
@@ -120,9 +121,10 @@ def read_section(
         converted, problem = convert(found, wanted)
         problem = problem or rule.complaint(converted)
         if problem is not None:
+            words = (*rule.choices, *_words(wanted))
             wrong = next((word for word in (found if isinstance(found, list) else [found])
-                          if isinstance(word, str) and word not in rule.choices), None)
-            near = nearest(wrong, rule.choices) if wrong is not None else None
+                          if isinstance(word, str) and word not in words), None)
+            near = nearest(wrong, words) if wrong is not None else None
             advice = f"; did you mean '{near}'?" if near else ""
             if isinstance(found, list) and wrong is not None and rule.choices:
                 advice = f" ({shown(wrong)} is none){advice}"
@@ -145,10 +147,15 @@ def _fields(cls: Any) -> dict[str, tuple[Any, Rule, bool]]:
 def convert(value: Any, wanted: Any) -> tuple[Any, str | None]:
     """Return ``value`` as the annotated type ``wanted``, and what is wrong or None.
 
-    Known types are bool, int, float, str, tuples of those of fixed length, and tuples of any
-    length of what is known. A whole number is accepted for a float; true and false are no
-    numbers.
+    Known types are bool, int, float, str, tuples of those of fixed length, tuples of any
+    length of what is known, and one of these or a word (``float | Literal["auto"]``). A whole
+    number is accepted for a float; true and false are no numbers.
     """
+    if (words := _words(wanted)) != ():
+        if isinstance(value, str) and value in words:
+            return value, None
+        converted, problem = convert(value, typing.get_args(wanted)[0])
+        return converted, problem and f"must be {type_name(wanted)}"
     if typing.get_origin(wanted) is tuple:
         kinds = typing.get_args(wanted)
         problem = f"must be {type_name(wanted)}"
@@ -179,11 +186,22 @@ def convert(value: Any, wanted: Any) -> tuple[Any, str | None]:
 
 def type_name(wanted: Any) -> str:
     """Return what a type is called, in the singular: 'a number', 'a list of 3 numbers'."""
+    if (words := _words(wanted)) != ():
+        quoted = (f'"{word}"' for word in words)
+        return " or ".join([type_name(typing.get_args(wanted)[0]), *quoted])
     if typing.get_origin(wanted) is not tuple:
         return _NOUNS[wanted][0]
     kinds = typing.get_args(wanted)
     count = "" if kinds[-1] is Ellipsis else f"{len(kinds)} "
     return f"a list of {count}{_plural(kinds[0])}"
+
+
+def _words(wanted: Any) -> tuple[str, ...]:
+    """Return the words that may stand in the place of a value: of ``float | Literal["auto"]``."""
+    if typing.get_origin(wanted) not in (typing.Union, types.UnionType):
+        return ()
+    words: tuple[str, ...] = typing.get_args(typing.get_args(wanted)[1])
+    return words
 
 
 def _plural(wanted: Any) -> str:

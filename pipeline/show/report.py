@@ -8,9 +8,10 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 from vfx.pipeline.errors import MissingInput, PipelineError
-from vfx.pipeline.quantities import as_clock, as_count, as_pace, as_size
+from vfx.pipeline.quantities import as_clock, as_pace, as_size
 from vfx.pipeline.shot import checks
 from vfx.pipeline.shot.frames import format_frames, frames_text
 from vfx.pipeline.shot.needs import (
@@ -20,18 +21,19 @@ from vfx.pipeline.shot.needs import (
     check_physics,
     estimate_time,
     host_memory,
+    plan_needs,
 )
 from vfx.pipeline.shot.shot_file import Shot
 from vfx.pipeline.shot.validate import MOST_TOLD
 from vfx.pipeline.show.review import FOLDER as REVIEW_FOLDER
 from vfx.pipeline.stages.run import WARNING, checks_of, room_to_come, shot_warnings
 from vfx.pipeline.stages.stage import Stage
-from vfx.pipeline.stages.table import COMP, STAGES
+from vfx.pipeline.stages.table import COMP, SIM, STAGES
 from vfx.pipeline.work import manifest
 from vfx.pipeline.work.cache import remove_file
 from vfx.pipeline.work.folder import Work
 from vfx.pipeline.work.manifest import State
-from vfx.sim.bonds.plan import Plan
+from vfx.sim.solver import Plan
 
 _MAP_WIDTH = 100
 _SIGNS = {State.DONE: "#", State.MISSING: ".", State.STALE: "~", State.DAMAGED: "!"}
@@ -119,20 +121,20 @@ def check_report(work: Work) -> tuple[list[str], list[PipelineError]]:
     except PipelineError as error:
         return refused_mesh_lines(error), [error]
     width, height = shot.film.resolution
-    step = shot.solver.timestep
-    frame_time = shot.steps_per_frame * step
     lines = [
         f"shot        {shot.name}: frames {shot.first_frame}-{shot.last_frame} at "
         f"{shot.fps:g} fps",
         f"bodies      {_bodies_text(shot)}: {shot.n_particles} particles",
-        f"time        {shot.steps_per_frame} steps of {step:.6g} s a frame: "
-        f"{frame_time * 1e3:.4g} ms a frame, {as_pace(frame_time * shot.fps)}",
         f"picture     {width} x {height}, {shot.film.samples} samples, "
         f"{shot.film.color_space}, environment '{shot.light.environment}'",
     ]
     try:
-        plan = check_physics(shot, host_memory())
-        lines[2:3] = [*_body_lines(shot, plan), lines[2], *_sim_lines(shot, plan)]
+        plan = plan_needs(shot, host_memory())
+        lines[2:2] = [
+            *_body_lines(shot, plan), f"time        {plan.time_text()} a frame: "
+            f"{plan.frame_time * 1e3:.4g} ms a frame, {as_pace(plan.frame_time * shot.fps)}"]
+        check_physics(shot, host_memory())
+        lines[-1:-1] = _sim_lines(shot, plan)
     except PipelineError as error:
         problems.append(error)
     if controls := _controls_text(shot):
@@ -168,47 +170,39 @@ def _bodies_text(shot: Shot) -> str:
     return ", ".join(names) + (f" and {more:,} more" if more > 0 else "")
 
 
-def _body_lines(shot: Shot, plan: Plan) -> list[str]:
+def _body_lines(shot: Shot, plan: Plan[Any]) -> list[str]:
     from vfx.geometry.divide.build import mesh_reports
 
     reports = mesh_reports(shot.bodies)
     lines = []
-    for body in plan.bodies[:MOST_TOLD]:
-        lines.append(
-            f"  {body.name:<10}lambda {body.length_scale:.4g} m, delta {body.horizon:.4g} m, "
-            f"{as_count(body.n_bonds)} bonds that break at a stretch of {body.strain_limit:.3g}")
+    for number, body in enumerate(shot.bodies[:MOST_TOLD]):
+        lines.append(f"  {body.name:<10}{plan.body_text(number)}")
         if body.name in reports:
             lines += [f"  {'':<10}{line}" for line in reports[body.name].lines()]
     return lines
 
 
-def _sim_lines(shot: Shot, plan: Plan) -> list[str]:
+def _sim_lines(shot: Shot, plan: Plan[Any]) -> list[str]:
     """Return what the stages need, and how long the simulation may take here."""
     from vfx.geometry.divide.build import solid_bytes
 
     memory = max(plan.memory, solid_bytes(shot.bodies))
-    about = "" if all(body.is_block for body in shot.bodies) else "about "
-    auto_step = plan.best_step(shot.frame_time)
-    fewer = auto_step / shot.solver.timestep
     return [
-        f"sim         {about}{plan.n_bonds} bonds; steps are stable up to "
-        f"{plan.stable_text}, used are {shot.solver.timestep:.4g} s",
-        *([f"            (timestep = \"auto\" in [sim] would use {auto_step:.4g} s: "
-           f"{fewer:.3g} times fewer steps for the same time)"] if fewer >= 1.5 else []),
+        *(f"{'' if number else SIM.name:<12}{line}" for number, line in enumerate(plan.lines())),
         f"memory      about {as_size(memory)} ({as_size(host_memory())} available)",
-        *_duration_lines(shot, plan),
+        *_duration_lines(shot),
     ]
 
 
-def _duration_lines(shot: Shot, plan: Plan) -> list[str]:
+def _duration_lines(shot: Shot) -> list[str]:
+    n_steps = shot.plan.n_steps(shot.time_of(shot.last_frame))
     try:
-        estimate = estimate_time(shot, plan)
+        estimate = estimate_time(shot, n_steps)
     except MissingInput as error:
         return [f"duration    cannot be estimated: {error}"]
     return [
-        f"duration    an estimate: {as_clock(estimate.seconds)} for the "
-        f"{shot.step_of(shot.last_frame)} steps of sim while the bodies are whole, up to about "
-        "twice that in pieces",
+        f"duration    an estimate: {as_clock(estimate.seconds)} for the {n_steps} steps of sim "
+        "while the bodies are whole, up to about twice that in pieces",
         f"            ({estimate.steps_per_second:.3g} steps/s, from a small block stepped just "
         f"now on {estimate.device})",
     ]
@@ -223,8 +217,6 @@ def _controls_text(shot: Shot) -> str:
     heavy = sum(projectile.mass > 0.0 for projectile in shot.projectiles)
     if heavy:
         words[0] += f" ({heavy} with a mass)"
-    if shot.solver.damping > 0.0:
-        words.append(f"damping {shot.solver.damping:g} 1/s")
     return ", ".join(words)
 
 

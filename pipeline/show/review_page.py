@@ -152,12 +152,13 @@ def _plots(work: Work, history: dict[int, dict[str, float]]) -> list[dict[str, A
     table = DiagnosticsTable(work.folder_of(SIM))
     table.read()
     columns = table.columns()
-    frame = shot.first_frame + columns["step"] / shot.steps_per_frame
+    time = columns.get("time", np.full_like(columns["step"], np.nan))
+    frame = shot.first_frame + time / shot.frame_time
 
     def column(name: str, label: str = "") -> list[dict[str, Any]]:
         if name not in columns:
             return []
-        valid = np.isfinite(columns[name])
+        valid = np.isfinite(columns[name]) & np.isfinite(frame)
         return [{"label": label, "points": [[float(x), float(y)] for x, y in zip(
             frame[valid], columns[name][valid], strict=True)]}]
 
@@ -217,10 +218,7 @@ def _timings(work: Work) -> list[list[str]]:
 def _facts(work: Work) -> list[list[str]]:
     """Return what the shot says, as a reader of its pictures wants to know it."""
     shot = work.shot
-    step = shot.solver.timestep
-    frame_time = shot.steps_per_frame * step
-    rows = [["time", f"{shot.steps_per_frame} steps of {step:.4g} s a frame, "
-                     f"{as_pace(frame_time * shot.fps)}"]]
+    rows = [["time", f"{shot.plan.time_text()} a frame, {as_pace(shot.frame_time * shot.fps)}"]]
     for body in shot.bodies:
         material = shot.materials[body.material]
         rows.append([f"body {body.name}", f"{body.material}: density {material.density:g} kg/m^3, "

@@ -111,7 +111,7 @@ def make_view(work: Work, device: Device, request: ViewRequest, say: Callable[[s
         following = request.frame + 1 if request.frame < shot.last_frame else None
         if following in near_frames(shot, request.frame) and _is_done(work, ALIGN, following):
             near = Neighbors(None, _pieces(work, following),
-                             shot.steps_per_frame * shot.solver.timestep)
+                             shot.frame_time)
     faces = all_faces(solid)
     check_solid_uv(shot, solid, faces)
     shown, legend, looks = solid, None, dict(shot.looks)
@@ -299,13 +299,10 @@ def _values(work: Work, solid: Solid, now: Pieces, name: str) -> tuple[Any, str]
         return now.damage.astype(float), "damage"
     if name == "fragment":
         return now.fragment.astype(float), "piece"
-    from vfx.sim.control.initial import strain_limits
+    from vfx.sim.control.controls import make_world
 
-    shot = work.shot
-    materials = [shot.materials[str(material)] for material in solid.material_name]
-    limit = strain_limits(solid, materials, shot.solver, shot.regions, shot.weakening,
-                          work.inputs.densities())
-    return limit, "strain limit"
+    world = make_world(solid, work.shot.setup, work.inputs.densities())
+    return work.shot.solver.strain_limits(world), "strain limit"
 
 
 def _with_legend(pixels: Pixels, legend: Legend) -> Pixels:

@@ -165,7 +165,7 @@ def _near(job: Job, frame: int) -> Any:
     shot = job.shot
     read = {near: _fragments(job, near) for near in near_frames(shot, frame)}
     return Neighbors(read.get(frame - 1), read.get(frame + 1),
-                     shot.steps_per_frame * shot.solver.timestep)
+                     shot.frame_time)
 
 
 def _fragments(job: Job, frame: int) -> Pieces:

@@ -1,19 +1,26 @@
-"""Stage sim: runs the simulation from frame to frame, stoppable and resumable at any moment.
+"""Stage sim: runs a solver from frame to frame, stoppable and resumable at any moment.
 
-The first frame is the initial state, frame k the state after k * steps_per_frame steps. A
-frame is published before any checkpoint that lies beyond it, so a checkpoint never skips one.
-Neither the chunks in which steps are done nor a resume changes a bit of the result.
+The first frame is the initial state, each other one the state at the solver's moment nearest to
+its time. Of solvers it knows the protocol alone (:mod:`vfx.sim.solver`). A frame is published
+before any checkpoint that lies beyond it, so a checkpoint never skips one.
+Neither the chunks in which time passes nor a resume changes a bit of the result.
 """
 
 from __future__ import annotations
 
+import bisect
+import dataclasses
 import itertools
+import math
 import os
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+import numpy as np
+
+from vfx.geometry.handoff.types import Solid
 from vfx.pipeline.errors import FrameFailed, ShotError
 from vfx.pipeline.progress import Pace
 from vfx.pipeline.quantities import as_count, as_time
@@ -25,6 +32,7 @@ from vfx.pipeline.work.checkpoint import Checkpoint, CheckpointPair, damaged_che
 from vfx.pipeline.work.diagnostics import FILE_NAME as TABLE_FILE
 from vfx.pipeline.work.diagnostics import DiagnosticsTable
 from vfx.pipeline.work.manifest import State
+from vfx.sim.solver import Outcome, Solver, Unstable
 
 if TYPE_CHECKING:
     from vfx.pipeline.shot.shot_file import Shot
@@ -38,6 +46,7 @@ _CHUNK_SECONDS = 0.5
 _CHECKPOINT_SHARE = 0.02                 # of the time may go into writing checkpoints
 _CHECKPOINT_SECONDS = (2.0, 60.0)        # shortest and longest time between two of them
 _SAMPLES_PER_FRAME = 10
+_PIECES = "fragments"                    # column of the history that rows of frames have
 
 
 def simulate(job: Job) -> None:
@@ -100,7 +109,8 @@ def _publish_history(job: Job, table: DiagnosticsTable) -> None:
     """Publish and list the table and its plot."""
     shot, columns = job.shot, table.columns()
     steps = int(columns["step"].max(initial=0.0))
-    last = shot.first_frame + steps // shot.steps_per_frame
+    # Rows at frames alone have a number of fragments.
+    last = shot.first_frame + max(0, int(np.isfinite(columns.get(_PIECES, [])).sum()) - 1)
     plot = job.work.folder_of(job.stage) / PLOT_FILE
     fingerprint = str(job.work.fingerprint(job.stage, shot.first_frame))
     for path, published in (
@@ -126,7 +136,7 @@ def _tell_of_stale(job: Job) -> None:
 
 
 class _Run:
-    """One pass of the simulation over the frames."""
+    """One pass of a solver over the frames."""
 
     def __init__(self, job: Job, missing: list[int], last: int) -> None:
         folder = job.work.folder_of(job.stage)
@@ -135,166 +145,155 @@ class _Run:
         self._last = last
         self._checkpoints = _checkpoints(job)
         self._diagnostics = DiagnosticsTable(folder)
-        self._simulation: Any = None
-        self._solid: Any = None
+        self._solid = Solid.from_arrays(job.read("solid", job.shot.first_frame))
+        self._frame = job.shot.first_frame       # that is next
         self._pace = Pace()
         self._saved = time.monotonic()
         self._pause = _CHECKPOINT_SECONDS[0]
-        self._steps_per_chunk = 1
 
     def go(self) -> None:
-        """Step from the last checkpoint to the last frame, then plot the diagnostics."""
-        from vfx.sim.bonds.simulate import Unstable
-
-        shot = self._job.shot
-        frame = shot.first_frame
+        """Go from the last checkpoint to the last frame, then plot the diagnostics."""
         try:
-            frame = self._start()
-            self._report(self._simulation.step)
-            while frame <= self._last:
-                self._advance_to(shot.step_of(frame))
-                self._take_frame(frame)
-                frame += 1
+            self._go_through(self._build())
         except Unstable as error:
             # The checkpoints stay as they are: the newest is of before it blew up.
-            self._publish_history()
+            _publish_history(self._job, self._diagnostics)
             raise FrameFailed(
-                f"sim {frame}: {error}\n{self._kept(frame)}; see {self._plot_path} for how it "
+                f"sim {self._frame}: {error}\n{self._kept()}; see {self._plot_path} for how it "
                 f"came about; after changing the shot, run again with:\n"
                 f"  {self._job.command(None, [self._last])}") from None
-        self._publish_history()
+        # By now the solver has given its memory back.
+        _publish_history(self._job, self._diagnostics)
 
-    def _start(self) -> int:
-        """Build the simulation, restore a checkpoint, and return the frame to go to."""
-        from vfx.geometry.handoff.types import Solid
-        from vfx.sim.bonds.simulate import Simulation
+    def _build(self) -> Solver:
+        """Return the solver at the first frame, having told what it has to say."""
+        from vfx.sim.control.controls import make_world
         from vfx.sim.control.extent import nothing_there
 
-        shot = self._job.shot
-        self._solid = Solid.from_arrays(self._job.read("solid", shot.first_frame))
+        shot, say = self._job.shot, self._job.progress.say
+        setup = dataclasses.replace(shot.setup, settings=shot.plan.settings)
+        world = make_world(self._solid, setup, self._job.work.inputs.densities())
+        for number in world.controls.idle_regions:
+            say(f"warning: sim: regions[{number}]: {nothing_there(shot.regions[number - 1])}")
         try:
-            self._simulation = Simulation(
-                self._job.device, self._solid, shot.materials, shot.solver, shot.floor,
-                shot.projectiles, shot.weakening, shot.bodies, colliders=shot.colliders,
-                regions=shot.regions, cracks=shot.cracks, images=self._job.work.inputs.densities())
-            self._simulation.refuse_step()
-            for number in self._simulation.idle_regions:
-                self._job.progress.say(f"warning: sim: regions[{number}]: "
-                                       f"{nothing_there(shot.regions[number - 1])}")
-            for number in self._simulation.idle_weakening:
-                self._job.progress.say(f"sim: weakening[{number}] meets no body and does nothing; "
-                                       "see its origin, length and points")
+            solver = shot.solver.build(self._job.device, world)
         except ValueError as error:
             raise ShotError(f"{shot.path}: {error}") from None
+        for note in solver.notes():
+            say(f"sim: {note}")
+        return solver
+
+    def _go_through(self, solver: Solver) -> None:
+        """Take all frames up to the last."""
+        self._frame = self._start(solver)
+        self._report(solver)
+        while self._frame <= self._last:
+            self._advance(solver)
+            self._take_frame(solver)
+            self._frame += 1
+
+    def _start(self, solver: Solver) -> int:
+        """Restore a checkpoint, and return the frame to go to."""
+        shot = self._job.shot
         wanted = min(self._missing, default=self._last)
-        step = self._restore(until=-1 if self._job.force else shot.step_of(wanted))
+        until = -math.inf if self._job.force else solver.moment(shot.time_of(wanted))
+        restored = self._restore(solver, until)
         for path in self._checkpoints.damaged:
             self._job.progress.say(f"sim: {path} is damaged; going on without it")
-        if step is None:
+        if not restored:
             if self._checkpoints.damaged or wanted > shot.first_frame:
                 self._job.progress.say(f"sim: there is no checkpoint to go on from; starting "
                                        f"again at step 0, frame {shot.first_frame}")
-            self._sample()
+            self._sample(solver, is_frame=True)
             return shot.first_frame
-        done, within = divmod(step, shot.steps_per_frame)
-        frame = shot.first_frame + done + (1 if within else 0)
-        place = f"before frame {frame}" if within else f"which is frame {frame}"
-        self._job.progress.say(f"sim: going on from a checkpoint at step {step}, {place}")
+        frame = shot.first_frame + bisect.bisect_left(
+            shot.frames, solver.time, key=lambda frame: solver.moment(shot.time_of(frame)))
+        is_frame = solver.moment(shot.time_of(frame)) == solver.time
+        place = f"which is frame {frame}" if is_frame else f"before frame {frame}"
+        self._job.progress.say(f"sim: going on from a checkpoint at step {solver.step}, {place}")
         return frame
 
-    def _restore(self, until: int) -> int | None:
-        """Go back to the latest checkpoint that fits; return its step, None where none does."""
+    def _restore(self, solver: Solver, until: float) -> bool:
+        """Go back to the latest checkpoint that fits, not beyond a time; False where none does."""
         for checkpoint in self._checkpoints.newest_first(until):
             try:
-                self._simulation.restore(checkpoint.state)
+                solver.restore(checkpoint.state)
             except ValueError as error:
                 self._job.progress.say(f"sim: a checkpoint at step {checkpoint.step} does not fit "
                                        f"({error}); going on without it")
             else:
                 self._diagnostics.take(checkpoint.history)
-                return checkpoint.step
-        return None
+                return True
+        return False
 
-    def _advance_to(self, step: int) -> None:
-        """Do the steps up to ``step`` in chunks short enough to be stopped between."""
-        while (now := self._simulation.step) < step:
-            if self._job.stop.wanted:
-                self._save()
-            self._job.stop.check()
-            goal = min(step, self._next_sample(now), now + self._steps_per_chunk)
-            begun = time.monotonic()
-            self._simulation.advance(goal - now)
-            pace = (time.monotonic() - begun) / (goal - now)
-            self._steps_per_chunk = max(1, min(2 * self._steps_per_chunk,
-                                               int(_CHUNK_SECONDS / max(pace, 1e-9))))
-            if goal == self._next_sample(now):
-                self._sample()
-            if goal < step and time.monotonic() - self._saved > self._pause:
-                self._save()
-            self._report(goal)
+    def _advance(self, solver: Solver) -> None:
+        """Go on to the next frame, with samples on the way, in chunks that end soon."""
+        shot = self._job.shot
+        end = solver.moment(shot.time_of(self._frame))
+        for number in range(1, _SAMPLES_PER_FRAME + 1):
+            sample = shot.time_of(self._frame - 1 + number / _SAMPLES_PER_FRAME)
+            if solver.moment(sample) <= solver.time:
+                continue
+            outcome = Outcome.PAUSED
+            while outcome is not Outcome.REACHED:
+                if self._job.stop.wanted:
+                    self._save(solver)
+                self._job.stop.check()
+                outcome = solver.advance(sample, _CHUNK_SECONDS)
+                if outcome is Outcome.REACHED:
+                    self._sample(solver, is_frame=solver.time == end)
+                if solver.time < end and time.monotonic() - self._saved > self._pause:
+                    self._save(solver)
+                self._report(solver)
 
-    def _take_frame(self, frame: int) -> None:
+    def _take_frame(self, solver: Solver) -> None:
+        frame, shot = self._frame, self._job.shot
         if frame in self._missing:
-            shot = self._job.shot
-            since = shot.step_of(frame - 1) if frame > shot.first_frame else -1
-            self._job.publish(frame, self._simulation.frame(frame, since).to_arrays())
+            since = (solver.moment(shot.time_of(frame - 1)) if frame > shot.first_frame
+                     else -math.inf)
+            self._job.publish(frame, solver.frame(frame, since).to_arrays())
         due = time.monotonic() - self._saved > self._pause
         if due or frame == self._last or self._job.stop.wanted:
-            self._save()
+            self._save(solver)
         self._job.stop.check()
-        self._report(self._simulation.step)
+        self._report(solver)
 
-    def _save(self) -> None:
+    def _save(self, solver: Solver) -> None:
         begun = time.monotonic()
         self._diagnostics.publish()
         self._checkpoints.save(Checkpoint(
-            self._simulation.step, self._simulation.state(), self._diagnostics.text()))
+            solver.time, solver.step, solver.state(), self._diagnostics.text()))
         self._saved = time.monotonic()
         shortest, longest = _CHECKPOINT_SECONDS
         self._pause = min(max((self._saved - begun) / _CHECKPOINT_SHARE, shortest), longest)
 
-    def _next_sample(self, step: int) -> int:
-        """Return the first step after ``step`` at which diagnostics are taken."""
-        steps = self._job.shot.steps_per_frame
-        frame, within = divmod(step, steps)
-        sample = within * _SAMPLES_PER_FRAME // steps + 1
-        return frame * steps + -(-sample * steps // _SAMPLES_PER_FRAME)
-
-    def _sample(self) -> None:
+    def _sample(self, solver: Solver, is_frame: bool) -> None:
         """Take a row of diagnostics, at frames with the number of fragments."""
         from vfx.geometry.pieces.lineage import count_fragments
 
-        step = self._simulation.step
-        numbers = self._simulation.diagnostics()
-        if step % self._job.shot.steps_per_frame == 0:
-            broken, _ = self._simulation.broken_edges(-1)
-            numbers["fragments"] = count_fragments(self._solid, broken)
-        self._diagnostics.add(step, numbers)
+        numbers = solver.tallies()
+        if is_frame:
+            numbers[_PIECES] = count_fragments(self._solid, solver.broken())
+        self._diagnostics.add(solver.step, numbers)
 
-    def _report(self, step: int) -> None:
+    def _report(self, solver: Solver) -> None:
         """Tell how far it is: the bonds as last sampled, for to count them takes time."""
-        shot = self._job.shot
-        total = max(1, shot.step_of(self._last))
-        frame = shot.first_frame + -(-step // shot.steps_per_frame)
-        self._pace.note(step)
+        total = self._job.shot.time_of(self._last)
+        self._pace.note(solver.step)
         words = [f"{self._pace.rate:.3g} steps/s"] if self._pace.rate else []
-        words.append(f"t = {as_time(step * shot.solver.timestep)}")
+        words.append(f"t = {as_time(solver.time)}")
         if (bonds := self._diagnostics.latest("bonds")) is not None:
             words.append(f"{as_count(bonds)} bonds")
-        self._job.progress.update(frame, step / total, ", ".join(words))
-
-    def _publish_history(self) -> None:
-        """Write table and plot; by then the simulation gives its memory back."""
-        self._simulation = None
-        _publish_history(self._job, self._diagnostics)
+        self._job.progress.update(
+            self._frame, min(1.0, solver.time / total) if total else 0.0, ", ".join(words))
 
     @property
     def _plot_path(self) -> Path:
         return self._job.work.folder_of(self._job.stage) / PLOT_FILE
 
-    def _kept(self, frame: int) -> str:
-        """Say what there is of a run that ended before ``frame``."""
-        if frame == self._job.shot.first_frame:
+    def _kept(self) -> str:
+        """Say what there is of a run that ended before its next frame."""
+        kept = range(self._job.shot.first_frame, self._frame)
+        if not kept:
             return "no frame was made"
-        kept = range(self._job.shot.first_frame, frame)
         return f"{frames_text(kept)} {'is' if len(kept) == 1 else 'are'} kept"

@@ -37,9 +37,11 @@ def _shape(shot: Shot) -> Any:
             for body in shot.bodies]
 
 
-def _physics(shot: Shot) -> Any:
+def physics_section(shot: Shot) -> Any:
+    """Return what of a shot counts for its simulation."""
     return {
-        "sim": dataclasses.asdict(shot.solver),
+        "sim": dataclasses.asdict(shot.sim),
+        "solver": dataclasses.asdict(shot.solver_settings),
         "floor": dataclasses.asdict(shot.floor),
         "projectiles": [dataclasses.asdict(item) for item in shot.projectiles],
         "colliders": [{key: value for key, value in dataclasses.asdict(item).items()
@@ -51,7 +53,7 @@ def _physics(shot: Shot) -> Any:
         "cracks": [dataclasses.asdict(item) for item in shot.cracks],
         "materials": [dataclasses.asdict(shot.materials[body.material]) for body in shot.bodies],
         "velocity": [[body.velocity, body.angular_velocity] for body in shot.bodies],
-        "time": [shot.first_frame, shot.steps_per_frame],
+        "time": [shot.first_frame, shot.clock.steps_per_frame, shot.clock.frame_time],
     }
 
 
@@ -63,7 +65,8 @@ def _align(shot: Shot) -> Any:
     return dataclasses.asdict(shot.align)
 
 
-def _picture(shot: Shot) -> Any:
+def picture_section(shot: Shot) -> Any:
+    """Return what of a shot counts for its pictures."""
     light = dataclasses.asdict(shot.light)
     del light["environment"]
     picture = {
@@ -84,7 +87,7 @@ def _picture(shot: Shot) -> Any:
         picture["colliders"] = [
             [number, _shape_and_way(shot.colliders[number]),
              dataclasses.asdict(shot.collider_looks[number])] for number in seen]
-        picture["step"] = shot.steps_per_frame * shot.solver.timestep
+        picture["time"] = shot.clock.frame_time or shot.clock.steps_per_frame
     return picture
 
 
@@ -103,7 +106,7 @@ GEOMETRY = Stage(
 
 SIM = Stage(
     "sim", 7, sim.simulate,
-    takes=(result_of(GEOMETRY), settings("shot.physics", _physics),
+    takes=(result_of(GEOMETRY), settings("shot.physics", physics_section),
            files("density pictures", Inputs.density_hashes)),
     gives="motion", file_name="frame.{frame:04d}.npz",
     is_through=True, is_heavy=True, is_exclusive=True,
@@ -129,7 +132,7 @@ ALIGN = Stage(
 RENDER = Stage(
     "render", 5, render.render_frames,
     takes=(result_of(GEOMETRY), result_of(ALIGN), result_beside(ALIGN, render.near_frames),
-           settings("shot.picture", _picture),
+           settings("shot.picture", picture_section),
            files("camera file", Inputs.camera_hash),
            files("environment", Inputs.environment_hash),
            files("floor texture", Inputs.texture_hash),

@@ -17,14 +17,16 @@ from vfx.pipeline.work.cache import FINGERPRINT, Arrays, is_whole, read_npz, wri
 
 FILES = ("checkpoint.a.npz", "checkpoint.b.npz")
 _STEP = "pipeline_step"
+_TIME = "pipeline_time"
 _HISTORY = "pipeline_history"
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The state of a simulation after ``step`` steps, as it gave it, and its ``history`` so far."""
+    """The state of a simulation at a time [s], as it gave it, and its ``history`` so far."""
 
-    step: int
+    time: float
+    step: int               # done by then
     state: Arrays
     history: str
 
@@ -47,32 +49,35 @@ class CheckpointPair:
         """Publish a checkpoint over the older of the two."""
         write_npz(self._paths[self._next], {
             **checkpoint.state, FINGERPRINT: np.array(self._fingerprint),
-            _STEP: np.array(checkpoint.step, np.int64),
+            _TIME: np.array(checkpoint.time), _STEP: np.array(checkpoint.step, np.int64),
             _HISTORY: np.frombuffer(checkpoint.history.encode(), np.uint8)})
         self._next = 1 - self._next
 
-    def newest_first(self, until: int) -> Iterator[Checkpoint]:
-        """Yield the checkpoints of this fingerprint that are not beyond ``until``, latest first.
+    def newest_first(self, until: float) -> Iterator[Checkpoint]:
+        """Yield the checkpoints of this fingerprint not beyond ``until`` [s], latest first.
 
         Damaged ones are named in ``damaged``; the next save goes over the file that is not the
         last one yielded.
         """
         self.damaged = []
-        found: list[tuple[int, int]] = []
+        found: list[tuple[float, int]] = []
         for i, path in enumerate(self._paths):
             with self._noting_damage(path):
-                head = read_npz(path, [FINGERPRINT, _STEP])
-                if str(head[FINGERPRINT]) == self._fingerprint and int(head[_STEP]) <= until:
-                    found.append((int(head[_STEP]), i))
-        for step, i in sorted(found, reverse=True):
+                if str(read_npz(path, [FINGERPRINT])[FINGERPRINT]) != self._fingerprint:
+                    continue
+                time = float(read_npz(path, [_TIME])[_TIME])
+                if time <= until:
+                    found.append((time, i))
+        for time, i in sorted(found, reverse=True):
             with self._noting_damage(self._paths[i]):
                 state = read_npz(self._paths[i])
                 if state.pop(FINGERPRINT, None) is None:
                     raise DamagedFile(f"{self._paths[i]}: damaged: its seal is gone")
-                del state[_STEP]
+                del state[_TIME]
+                step = int(state.pop(_STEP))
                 history = state.pop(_HISTORY).tobytes().decode()
                 self._next = 1 - i
-                yield Checkpoint(step, state, history)
+                yield Checkpoint(time, step, state, history)
 
     @contextmanager
     def _noting_damage(self, path: Path) -> Iterator[None]:

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vfx.geometry.handoff.bodies import Vector
 from vfx.geometry.handoff.types import Array, Solid
-from vfx.sim.settings import Floor, Projectile, Solver
+from vfx.sim.settings import Floor, Projectile
 
 #: Clearance that counts as a touch, in units of the largest lambda.
 CLEARANCE = 1.0
@@ -28,7 +29,8 @@ class Flight:
     """All bodies in free flight from step 0 on."""
 
     solid: Solid
-    solver: Solver
+    timestep: float         # [s]
+    gravity: Vector         # [m/s^2]
     floor: Floor
     projectiles: tuple[Projectile, ...]
     support: Array          # (n,) float64 [m]: reach of the elements downward
@@ -48,16 +50,16 @@ class Flight:
 
     def state_at(self, step: int) -> tuple[Array, Array]:
         """Return (position, velocity), (n, 3) each, at a free step."""
-        time = step * self.solver.timestep
-        gravity = np.asarray(self.solver.gravity)
+        time = step * self.timestep
+        gravity = np.asarray(self.gravity)
         return (self.position + (self.velocity * time + 0.5 * gravity * time**2),
                 self.velocity + gravity * time)
 
     def _is_free(self, step: Array) -> Array:
         """Return for each step whether nothing can touch anything, (k,) bool."""
         clearance = CLEARANCE * float(self.solid.length_scale.max())
-        time = step[:, None] * self.solver.timestep
-        fall = 0.5 * np.asarray(self.solver.gravity) * time**2
+        time = step[:, None] * self.timestep
+        fall = 0.5 * np.asarray(self.gravity) * time**2
         boxes = []
         free = np.ones(len(step), bool)
         for body in range(len(self.solid.length_scale)):
@@ -81,14 +83,15 @@ class Flight:
 
 
 def take_off(
-    solid: Solid, solver: Solver, floor: Floor, projectiles: tuple[Projectile, ...],
-    support: Array, position: Array, velocity: Array, acceleration: Array,
+    solid: Solid, timestep: float, gravity: Vector, floor: Floor,
+    projectiles: tuple[Projectile, ...], support: Array, position: Array, velocity: Array,
+    acceleration: Array,
 ) -> Flight | None:
     """Return the flight of all bodies, or None if one spins, is strained or is pushed."""
-    if not (acceleration == np.asarray(solver.gravity, np.float32)).all():
+    if not (acceleration == np.asarray(gravity, np.float32)).all():
         return None
     first = np.array([velocity[np.argmax(solid.body == body)]
                       for body in range(len(solid.length_scale))])
     if not (velocity == first[solid.body]).all():
         return None
-    return Flight(solid, solver, floor, projectiles, support, position, velocity)
+    return Flight(solid, timestep, gravity, floor, projectiles, support, position, velocity)

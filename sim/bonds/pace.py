@@ -17,8 +17,12 @@ from vfx.geometry.divide.build import build_solid
 from vfx.geometry.divide.sources import body_size
 from vfx.geometry.handoff.bodies import Body
 from vfx.sim.bonds.cluster_bonds import ClusterBonds
+from vfx.sim.bonds.plan import make_plan
+from vfx.sim.bonds.settings import BondSettings
 from vfx.sim.bonds.simulate import Simulation
-from vfx.sim.settings import Floor, Material, Solver
+from vfx.sim.control.controls import make_world
+from vfx.sim.settings import Floor, Material, Shared
+from vfx.sim.solver import Setup
 
 #: Cells of the block along an axis, at most.
 LARGEST_SIDE = 40
@@ -31,7 +35,23 @@ SECONDS = 0.4
 BATCHES = 5
 
 
-def seconds_per_bond(device: Device, body: Body, material: Material, solver: Solver) -> float:
+#: Bodies that are stepped; the largest stand for all others.
+MOST_BODIES = 4
+
+
+def seconds_per_step(device: Device, setup: Setup[BondSettings]) -> float:
+    """Return the time [s] that one step of all bodies takes while they are whole."""
+    plan = make_plan(setup)
+    largest = sorted(plan.bodies, key=lambda needs: -needs.n_bonds)
+    paces = [seconds_per_bond(device, needs.body, setup.materials[needs.body.material],
+                              plan.settings) for needs in largest[:MOST_BODIES]]
+    return sum(needs.n_bonds * pace for needs, pace in zip(
+        largest, paces + [sum(paces) / len(paces)] * len(largest), strict=False))
+
+
+def seconds_per_bond(
+    device: Device, body: Body, material: Material, settings: BondSettings
+) -> float:
     """Return the time [s] that one step takes for each bond of a whole body like ``body``.
 
     A block of its lambda and, if it is one, of its thickness swings a little, for at rest its
@@ -43,15 +63,17 @@ def seconds_per_bond(device: Device, body: Body, material: Material, solver: Sol
     spacing = size.spacing if body.is_block else (size.volume / size.elements) ** (1 / 3)
     # Graded elements reach as far as their own lambda says, not as the finest one does.
     finer = SITES_A_CUBE ** (1 / 3) if body.grading_deviation else size.spacing / spacing
-    horizon = solver.horizon * finer
+    horizon = settings.horizon * finer
     x, y, z = (min(n, LARGEST_SIDE) for n in (body.cells if body.is_block else IRREGULAR_CELLS))
-    block = Body(name=body.name, material=body.material, cells=(x, y, z), spacing=spacing,
-                 rotation=body.rotation)
-    solid = build_solid(device, [block]).solid
+    solid = build_solid(device, [Body(
+        name=body.name, material=body.material, cells=(x, y, z), spacing=spacing,
+        rotation=body.rotation)]).solid
+    setup = Setup(
+        settings=dataclasses.replace(settings, horizon=horizon),
+        materials={body.material: material}, shared=Shared(gravity=(0.0, 0.0, 0.0)),
+        floor=Floor(enabled=False))
     simulation = Simulation(
-        device, solid, {body.material: material},
-        dataclasses.replace(solver, gravity=(0.0, 0.0, 0.0), horizon=horizon), Floor(enabled=False),
-        layout=None if body.is_block else ClusterBonds)
+        device, make_world(solid, setup), layout=None if body.is_block else ClusterBonds)
     simulation.place(solid.position, SWING * np.sin(solid.position / spacing))
 
     def time_steps(n_steps: int) -> float:

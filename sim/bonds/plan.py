@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,8 @@ from vfx.geometry.divide.sources import (
     unplaced,
 )
 from vfx.geometry.handoff.bodies import Body
+from vfx.sim.bonds.clock import LARGEST_STEP, frame_time, nearest_step
+from vfx.sim.bonds.settings import BondSettings
 from vfx.sim.matter.material import (
     SAFETY,
     bond_stiffness,
@@ -38,7 +40,8 @@ from vfx.sim.matter.material import (
     volume_share,
 )
 from vfx.sim.matter.ordering import LANES
-from vfx.sim.settings import Material, Projectile, Region, Solver
+from vfx.sim.settings import Complaint, Region
+from vfx.sim.solver import Setup
 
 # Measured as the largest resident memory of ``vfx stage sim`` on plates of 16, 131 and 524
 # thousand particles through an impact: 137, 175 and 426 MB, of which 1.09 to 1.26 times is said.
@@ -54,6 +57,8 @@ BYTES_A_NEIGHBOR = 0.25
 
 #: Share of a lattice's stable step that irregular elements get, some of which stand close.
 IRREGULAR_STEP = 0.7
+#: Steps of a frame.
+MOST_STEPS = 1e9
 
 
 @dataclass(frozen=True)
@@ -95,6 +100,7 @@ def _mean_neighbors(
 class Plan:
     """The whole shot; ``step_limits`` names the largest stable step [s] of each cause."""
 
+    setup: Setup[BondSettings]
     bodies: tuple[BodyPlan, ...]
     step_limits: Mapping[str, float]
 
@@ -136,36 +142,92 @@ class Plan:
         """The largest power of two that is a stable step [s]."""
         return float(2.0 ** math.floor(math.log2(self.stable_step)))
 
-    def complaint(self, timestep: float, frame_time: float | None = None) -> str | None:
-        """Return why ``timestep`` is refused and what to do, or None.
+    @property
+    def timestep(self) -> float:
+        """The time step [s]: the shot's, or the best."""
+        given = self.setup.settings.timestep
+        return self.best_step if isinstance(given, str) else given
 
-        Steps divide the ``frame_time`` [s] where the shot gives one.
-        """
-        if timestep <= self.stable_step:
-            return None
-        cause = min(self.step_limits, key=lambda name: self.step_limits[name])
-        return (f"{timestep:.4g} s is above the stable step, {self.stable_text}, set by "
-                f"{cause}; use timestep = {self.best_step(frame_time)!r} or timestep = "
+    @property
+    def settings(self) -> BondSettings:
+        """The shot's settings, with the time step as a number."""
+        return replace(self.setup.settings, timestep=self.timestep)
+
+    @property
+    def frame_time(self) -> float:
+        """Simulated time [s] from frame to frame."""
+        return frame_time(self.setup.clock, self.timestep)
+
+    def n_steps(self, time: float) -> int:
+        """Return how many steps there are to a time [s]."""
+        return nearest_step(time, self.timestep)
+
+    def complaint(self) -> Complaint | None:
+        """Return why the time step is refused and what to do, or None."""
+        timestep, clock = self.timestep, self.setup.clock
+        if timestep > self.stable_step:
+            cause = min(self.step_limits, key=lambda name: self.step_limits[name])
+            return "sim.bonds.timestep", (
+                f"{timestep:.4g} s is above the stable step, {self.stable_text}, set by "
+                f"{cause}; use timestep = {self.best_step!r} or timestep = "
                 "\"auto\", or soften or slow what sets it")
+        n_steps = self.frame_time / timestep
+        if not 1.0 <= n_steps <= MOST_STEPS:
+            return "time.time_scale", (
+                f"found {clock.time_scale:g}, which makes {n_steps:.3g} steps a frame at "
+                f"{clock.fps:g} fps and a time step of {timestep:g} s; it must be between 1 and "
+                "10^9")
+        return None
 
-    def best_step(self, frame_time: float | None = None) -> float:
-        """Return the step [s] of ``timestep = "auto"``.
+    @property
+    def best_step(self) -> float:
+        """The step [s] of ``timestep = "auto"``.
 
-        With a ``frame_time`` it is the largest stable one that divides it. Without, the number
-        of steps is given and a longer one saves none: the largest stable power of two.
+        Where the shot gives the time of a frame, it is the largest stable one that divides it.
+        Where it gives the number of steps, a longer one saves none: the largest stable power of
+        two.
         """
+        frame_time = self.setup.clock.frame_time
         if frame_time is None:
             return self.auto_step
         n_steps = max(1, math.ceil(frame_time / self.stable_step))
         # The division may round to the far side of the limit.
         return frame_time / (n_steps + (frame_time / n_steps > self.stable_step))
 
+    def time_text(self) -> str:
+        """Return what a frame is made of; "about" where that is no whole number of steps."""
+        exact = self.frame_time / self.timestep
+        whole = round(exact)
+        about = "" if abs(exact - whole) < 1e-6 * exact else "about "
+        return f"{about}{whole} steps of {self.timestep:.6g} s"
 
-def make_plan(
-    bodies: Sequence[Body], materials: Mapping[str, Material], solver: Solver,
-    projectiles: Sequence[Projectile] = (), regions: Sequence[Region] = (),
-) -> Plan:
-    """Work out sizes, strain limits and stable steps from the settings alone."""
+    def body_text(self, number: int) -> str:
+        """Return what a body comes to, counted from 0."""
+        body = self.bodies[number]
+        about = "" if body.body.is_block else "about "
+        return (f"lambda {body.length_scale:.4g} m, delta {body.horizon:.4g} m, "
+                f"{about}{body.n_bonds:,} bonds that break at a stretch of "
+                f"{body.strain_limit:.3g}")
+
+    def lines(self) -> list[str]:
+        """Return how many bonds there are and how long a step is."""
+        about = "" if all(plan.body.is_block for plan in self.bodies) else "about "
+        fewer = self.best_step / self.timestep
+        return [
+            f"{about}{self.n_bonds} bonds; steps are stable up to {self.stable_text}, used are "
+            f"{self.timestep:.4g} s",
+            *([f"(timestep = \"auto\" in [sim.bonds] would use {self.best_step:.4g} s: "
+               f"{fewer:.3g} times fewer steps for the same time)"] if fewer >= 1.5 else []),
+            *([f"damping {self.setup.settings.damping:g} 1/s"]
+              if self.setup.settings.damping > 0.0 else [])]
+
+
+def make_plan(setup: Setup[BondSettings]) -> Plan:
+    """Work out sizes, strain limits and stable steps from the settings alone.
+
+    Raises ValueError or ArithmeticError where they are beyond any that a step comes out for.
+    """
+    bodies, materials, solver = setup.bodies, setup.materials, setup.settings
     offsets = tuple(lattice_offsets(solver.horizon))
     length = np.linalg.norm(np.array(offsets, dtype=np.float64), axis=1)
     share = np.array([volume_share(x, solver.horizon, solver.edge_volume)
@@ -198,11 +260,11 @@ def make_plan(
             1.0 if body.shape == "grid" else filled) * contact_step(
                 material.density, spacing, solver.contact_stiffness)
         limits[f"the speed of body '{body.name}' (velocity, angular_velocity)"] = _step_over(
-            _largest_step(spacing), _largest_speed(body))
-    limits.update(_region_limits(bodies, sizes, regions))
+            LARGEST_STEP * spacing, _largest_speed(body))
+    limits.update(_region_limits(bodies, sizes, setup.regions))
     density = np.array([materials[body.material].density for body in bodies])
     volume = np.array([size.volume for size in sizes])
-    for number, projectile in enumerate(projectiles, 1):
+    for number, projectile in enumerate(setup.projectiles, 1):
         keys = "stiffness, radius, mass" if projectile.mass > 0.0 else "stiffness, radius"
         worst = int(np.argmax(pushed_apart(density, projectile, volume)))
         limits[f"projectiles[{number}] on body '{bodies[worst].name}' ({keys})"] = projectile_step(
@@ -210,7 +272,10 @@ def make_plan(
         # In the shell that pushes, from 3r/4 to 3r/2, for three steps at least.
         limits[f"the flight of projectiles[{number}] (velocity, radius)"] = _step_over(
             0.25 * projectile.radius, math.hypot(*projectile.velocity))
-    return Plan(tuple(plans), limits)
+    plan = Plan(setup, tuple(plans), limits)
+    if not 0.0 < plan.auto_step < math.inf:
+        raise ValueError(f"the stable step comes out as {plan.stable_step} s")
+    return plan
 
 
 def _largest_speed(body: Body) -> float:
@@ -219,13 +284,6 @@ def _largest_speed(body: Body) -> float:
         return 0.0
     farthest = float(np.linalg.norm(surface_of(body)[0].vertex, axis=1).max())
     return math.hypot(*body.velocity) + math.hypot(*body.angular_velocity) * farthest
-
-
-def _largest_step(spacing: float) -> float:
-    """Return how far [m] a particle may move in a step before it counts as a runaway."""
-    from vfx.sim.bonds.simulate import LARGEST_STEP
-
-    return LARGEST_STEP * spacing
 
 
 def _region_limits(
@@ -238,7 +296,7 @@ def _region_limits(
         name = region.body or finest
         if any(region.velocity) and name in named:
             yield (f"regions[{number}] on body '{name}' (velocity)",
-                   _step_over(_largest_step(named[name]), math.hypot(*region.velocity)))
+                   _step_over(LARGEST_STEP * named[name], math.hypot(*region.velocity)))
 
 
 def _step_over(length: float, speed: float) -> float:

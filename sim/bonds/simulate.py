@@ -18,23 +18,23 @@ The state is the same, bit for bit, for any number of threads and after a resume
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from vfx.device import Device, Launch
-from vfx.geometry.handoff.bodies import Body
-from vfx.geometry.handoff.types import Array, Motion, Solid
+from vfx.geometry.handoff.types import Array, Motion
+from vfx.sim.bonds.clock import LARGEST_STEP, exact_step
 from vfx.sim.bonds.cluster_bonds import Bonds, ClusterBonds
 from vfx.sim.bonds.flight import take_off
 from vfx.sim.bonds.lattice import LatticeBonds, is_lattice
+from vfx.sim.bonds.settings import BondSettings
 from vfx.sim.control.collider import Colliders
 from vfx.sim.control.crack import rectangles
 from vfx.sim.control.initial import element_support, initial_velocity, strain_limits
 from vfx.sim.control.projectile import Projectiles
 from vfx.sim.control.region import HeldParticles
-from vfx.sim.control.weakening import plane_coordinates, weak_segments, weakness
 from vfx.sim.matter.contact import ContactSearch
 from vfx.sim.matter.laws import bond_laws
 from vfx.sim.matter.material import SAFETY, bond_stiffness, stable_step
@@ -47,98 +47,73 @@ from vfx.sim.matter.particles import (
     REBUILD_ALL,
     make_particles,
 )
-from vfx.sim.settings import (
-    Collider,
-    Crack,
-    Floor,
-    Material,
-    Projectile,
-    Region,
-    Solver,
-    Weakening,
-)
+from vfx.sim.solver import Unstable, World
 
 STEP, SHARED = "sim/matter/step.cu", "sim/matter/particles.cuh"
-#: A particle that moves further than this in one step [lambda] has run away.
-LARGEST_STEP = 0.25
-
-
-class Unstable(Exception):  # noqa: N818 (it reads as what happened)
-    """The run blew up; the message says where, when and what to change."""
 
 
 class Simulation:
-    """All bodies of a shot in motion. Positions and results are in the solid's order.
-
-    ``images`` holds the pictures that ``weakening`` names, (h, w) from 0 to 1.
-    """
+    """All bodies of a shot in motion. Positions and results are in the solid's order."""
 
     def __init__(
-        self,
-        device: Device,
-        solid: Solid,
-        materials: Mapping[str, Material],
-        solver: Solver,
-        floor: Floor,
-        projectiles: Sequence[Projectile] = (),
-        weakening: Sequence[Weakening] = (),
-        bodies: Sequence[Body] = (),
+        self, device: Device, world: World[BondSettings],
         layout: type[ClusterBonds] | type[LatticeBonds] | None = None,
-        *,
-        colliders: Sequence[Collider] = (),
-        regions: Sequence[Region] = (),
-        cracks: Sequence[Crack] = (),
-        images: Mapping[str, Array] | None = None,
     ) -> None:
         self.device = device
-        self.solid = solid
-        self.solver = solver
-        self.floor = floor
-        self.projectiles = tuple(projectiles)
-        self._material = [materials[str(name)] for name in solid.material_name]
-        self._initial_velocity = initial_velocity(solid, bodies)
+        self.world = world
+        self.solid = solid = world.solid
+        self.settings = settings = world.settings
+        self.timestep = exact_step(settings.timestep)
+        self.gravity = world.shared.gravity
+        self._material = [world.materials[str(name)] for name in solid.material_name]
+        self._initial_velocity = initial_velocity(solid, world.bodies)
 
         # Choose the layout of the bonds, then bring everything into its order.
         make_bonds = layout or (LatticeBonds if is_lattice(solid) else ClusterBonds)
         self.bonds: Bonds = make_bonds(
-            device, solid, solver.horizon, solver.edge_volume)
+            device, solid, settings.horizon, settings.edge_volume)
         self.layout = self.bonds.layout
         density = np.array([m.density for m in self._material])[solid.body]
         self._mass = density * solid.volume
         self.particles = make_particles(
             device, self.layout, position=solid.position, volume=solid.volume, density=density,
-            threshold=strain_limits(
-                solid, self._material, solver, regions, weakening, images or {}),
-            support=element_support(solid), body=solid.body,
-            law=bond_laws(device, self._material, solver), n_edges=len(solid.edge))
-        self.balls = Projectiles(device, projectiles, float(solid.volume.max(initial=0.0)))
-        self._colliders = Colliders(device, colliders, solid, self.layout)
-        self._held = HeldParticles(device, regions, solid, self.layout)
-        #: Which of the regions hold no element, counted from 1.
-        self.idle_regions = self._held.idle
+            threshold=world_limits(world), support=element_support(solid), body=solid.body,
+            law=bond_laws(device, self._material, world.shared, settings),
+            n_edges=len(solid.edge))
+        self.balls = Projectiles(
+            device, world.projectiles, float(solid.volume.max(initial=0.0)))
+        self._colliders = Colliders(device, world.colliders, solid, self.layout)
+        self._held = HeldParticles(device, world.controls, solid, self.layout)
         self._total = device.xp.zeros((self.layout.n_clusters, 4, LANES), np.float32)
         self._source_start = device.from_host(self.layout.source_start)
         self._source = device.from_host(self.layout.source)
-        self._contact = ContactSearch(device, solid, self.layout, solver.contact_stiffness)
+        self._contact = ContactSearch(device, solid, self.layout, settings.contact_stiffness)
+        crossed = self._weaken()
         #: Which of the weakenings meet no bond and no element, counted from 1.
-        self.idle_weakening: list[int] = []
-        for number, paths in enumerate(weakening, 1):
-            segments, before = weak_segments(paths), self.bonds.count_weak()
-            if len(segments):
-                self.bonds.weaken(plane_coordinates(solid, paths), segments)
-            if self.bonds.count_weak() == before and not weakness(
-                    paths, solid.position, images or {}).any():
-                self.idle_weakening.append(number)
-        if cracks:
-            self.bonds.cut(self.particles, rectangles(device, cracks), len(cracks))
+        self.idle_weakening = [
+            number for number in world.controls.unmet if number not in crossed]
+        if len(world.controls.cuts):
+            self.bonds.cut(self.particles, rectangles(device, world.controls.cuts),
+                           len(world.controls.cuts))
         self._set_stiffness()
         self._launches = self._prepare()
         self._start()
         self.flight = take_off(
-            solid, solver, floor, self.projectiles, element_support(solid), self.position,
-            self.velocity, self.acceleration) if self._may_fly() else None
+            solid, self.timestep, self.gravity, world.floor, world.projectiles,
+            element_support(solid), self.position, self.velocity,
+            self.acceleration) if self._may_fly() else None
 
     # ------------------------------------------------------------------ set-up
+
+    def _weaken(self) -> set[int]:
+        """Weaken the bonds that cross walls; return which of the weakenings have such a wall."""
+        crossed = set()
+        for wall in self.world.controls.walls:
+            before = self.bonds.count_weak()
+            self.bonds.weaken(wall.place(self.solid.position), wall.segment)
+            if self.bonds.count_weak() != before:
+                crossed.add(wall.number)
+        return crossed
 
     def _set_stiffness(self) -> None:
         """Set c of each body, calibrated or not, and find the stable step."""
@@ -150,8 +125,8 @@ class Simulation:
         for body, material in enumerate(self._material):
             inside = solid.body == body
             stiffness[body] = bond_stiffness(
-                material, self.solver.horizon * float(solid.length_scale[body]))
-            if self.solver.calibrate:
+                material, self.settings.horizon * float(solid.length_scale[body]))
+            if self.settings.calibrate:
                 # Dilation of an interior particle: K = c sum_j |xi| V_j / 18.
                 stiffness[body] = 18.0 * material.bulk_modulus / float(
                     sums["length"][inside].max())
@@ -165,22 +140,22 @@ class Simulation:
         The plan keeps a margin to its estimate; what it let pass is refused only where bonds may
         really swing up.
         """
-        timestep, limit = self.solver.timestep, self.stable_step
+        timestep, limit = self.timestep, self.stable_step
         if timestep > limit:
             safe = 2.0 ** math.floor(math.log2(SAFETY * limit))
             raise ValueError(
-                f"sim.timestep is {timestep:.4g} s, but the bonds of the elements that were built "
-                f"swing up from {limit:.4g} s on: some stand closer than was estimated before; "
-                f"use timestep = {safe!r}, or a larger spacing")
+                f"sim.bonds.timestep is {timestep:.4g} s, but the bonds of the elements that were "
+                f"built swing up from {limit:.4g} s on: some stand closer than was estimated "
+                f"before; use timestep = {safe!r}, or a larger spacing")
 
     def _prepare(self) -> dict[str, list[Launch]]:
         """Bind the kernels of a step; ``settle`` is the part after the drift."""
-        particles, solver, floor, contact = self.particles, self.solver, self.floor, self._contact
+        particles, floor, contact = self.particles, self.world.floor, self._contact
         n_clusters = self.layout.n_clusters
-        touching = solver.contact_stiffness > 0.0
+        touching = self.settings.contact_stiffness > 0.0
         step = self.device.module(STEP)
-        decay = math.exp(-0.5 * solver.damping * solver.timestep)
-        struct, half = self.device.struct, 0.5 * solver.timestep
+        decay = math.exp(-0.5 * self.settings.damping * self.timestep)
+        struct, half = self.device.struct, 0.5 * self.timestep
         ground = struct(
             SHARED, "Floor", height=floor.height if floor.enabled else -1e300,
             restitution=floor.restitution, friction=floor.friction)
@@ -192,14 +167,14 @@ class Simulation:
             floor=ground, support=particles.support, largest_support=particles.largest_support,
             skin=skin, displacement=particles.moved)
         drift = step.drift.prepare(
-            n_clusters, solver.timestep, decay, flight, particles.acceleration, particles.flag,
+            n_clusters, self.timestep, decay, flight, particles.acceleration, particles.flag,
             particles.velocity, particles.position)
         forces = self.bonds.forces(particles)
         if touching:
             forces += contact.forces(particles, self.bonds.live)
         balls, held = self.balls, self._held
         acting = struct(
-            STEP, "Acting", gravity=solver.gravity, quantum=contact.quantum,
+            STEP, "Acting", gravity=self.gravity, quantum=contact.quantum,
             slots=struct(
                 STEP, "Slots", source_start=self._source_start, source=self._source,
                 slot=particles.slot, slot_unit=particles.slot_unit),
@@ -210,17 +185,17 @@ class Simulation:
         kick, first_kick = ([step.kick.prepare(
             n_clusters, during, kept, acting, particles.flag, particles.position,
             particles.velocity, particles.acceleration),
-            *held.hold_velocities(particles, solver.timestep, ahead),
-            *balls.push(particles, solver, during)]
+            *held.hold_velocities(particles, self.timestep, ahead),
+            *balls.push(particles, self.gravity, during)]
             for during, kept, ahead in ((half, decay, 1), (0.0, 1.0, 0)))
         collect, first_collect = (
             [*contact.collect(particles, ahead),
              *self.bonds.contact_bonds(particles, contact, ahead)] if touching else []
             for ahead in (1, 0))
-        move = [*self._colliders.move(particles, solver.timestep),
-                *balls.move(particles, solver.timestep, ground, self._colliders.now), drift,
-                *self._colliders.collide(particles, solver.timestep, skin),
-                *held.hold_positions(particles, solver.timestep)]
+        move = [*self._colliders.move(particles, self.timestep),
+                *balls.move(particles, self.timestep, ground, self._colliders.now), drift,
+                *self._colliders.collide(particles, self.timestep, skin),
+                *held.hold_positions(particles, self.timestep)]
         end = step.end_step.prepare(1, particles.flag, particles.step)
         evaluate, close = [*collect, *forces], [*kick, end]
         sequences = {
@@ -229,9 +204,9 @@ class Simulation:
             "collect": first_collect, "start": [*first_collect, *forces, *first_kick]}
         if self._is_simple():
             sequences["on"] = [end, step.kick_and_drift.prepare(
-                n_clusters, solver.timestep, decay, acting, flight, particles.flag,
+                n_clusters, self.timestep, decay, acting, flight, particles.flag,
                 particles.velocity, particles.position, particles.acceleration),
-                *balls.move(particles, solver.timestep, ground, self._colliders.now), *evaluate]
+                *balls.move(particles, self.timestep, ground, self._colliders.now), *evaluate]
         return sequences
 
     def _start(self) -> None:
@@ -242,12 +217,16 @@ class Simulation:
         self._run("start", 1)
         self._raise_flag(FLAG_REBUILD, 0)
 
-    def place(self, position: Array, velocity: Array | None = None) -> None:
+    def place(
+        self, position: Array, velocity: Array | None = None, step: int | None = None
+    ) -> None:
         """Put the particles at (n, 3) positions, with velocities, and evaluate the forces.
 
-        Those of fixed and driven regions are held from there on.
+        Those of fixed and driven regions are held from there on; ``step`` sets the clock.
         """
-        self._held.start_from(position)
+        if step is not None:
+            self._overwrite(self.particles.step, np.array([step]))
+        self._held.start_from(position, self.time)
         self._overwrite(self.particles.position, self.layout.scatter(position))
         if velocity is not None:
             self._initial_velocity = velocity
@@ -275,7 +254,7 @@ class Simulation:
     @property
     def time(self) -> float:
         """Simulated time [s]."""
-        return self.step * self.solver.timestep
+        return self.step * self.timestep
 
     @property
     def step_launches(self) -> list[Launch]:
@@ -302,7 +281,7 @@ class Simulation:
 
     def _may_fly(self) -> bool:
         """Whether nothing acts on a free body but gravity, and balls fly straight."""
-        return self._is_simple() and not self.solver.damping > 0.0
+        return self._is_simple() and not self.settings.damping > 0.0
 
     def _fly(self, step: int) -> None:
         """Jump to a step of the free flight, unless it is past."""
@@ -338,8 +317,8 @@ class Simulation:
             f"step {self.step + 1} (t = {self.time:.4g} s): particle {particle} of body "
             f"'{body}' (at rest at [{place}] m) reached "
             f"{np.linalg.norm(self.velocity[particle]):.3g} m/s, more than {LARGEST_STEP:g} lambda "
-            f"a step; use a smaller sim.timestep (now {self.solver.timestep:.3g} s), or less "
-            "sim.contact_stiffness or projectile stiffness or speed")
+            f"a step; use a smaller sim.bonds.timestep (now {self.timestep:.3g} s), or less "
+            "sim.bonds.contact_stiffness or projectile stiffness or speed")
 
     # ------------------------------------------------------------------ results
 
@@ -406,14 +385,17 @@ class Simulation:
         kinetic = 0.5 * float((self._mass * (self.velocity**2).sum(1)).sum())
         return kinetic, float(self.bond_sums()["energy"].sum())
 
+    def damage(self, count: Array) -> Array:
+        """Return the broken share of each particle's bonds, (n,) float32, where (n,) are live."""
+        lost = 1.0 - count / np.maximum(self.initial_bonds, 1)
+        return lost.astype(np.float32)
+
     def frame(self, frame: int, since_step: int) -> Motion:
         """Return the state as a frame; edges that broke after ``since_step`` come with it."""
-        count = self.bond_sums()["count"]
         edge, _ = self.broken_edges(since_step)
-        lost = 1.0 - count / np.maximum(self.initial_bonds, 1)
         return Motion(
             frame=frame, time=self.time, position=self.position, velocity=self.velocity,
-            damage=lost.astype(np.float32), broken_edge=edge,
+            damage=self.damage(self.bond_sums()["count"]), broken_edge=edge,
             projectile_position=self.balls.place, projectile_radius=self.balls.radius)
 
     def diagnostics(self) -> dict[str, float]:
@@ -427,12 +409,12 @@ class Simulation:
         position = self.device.to_host(self.particles.position)
         momentum = np.einsum("cl,ckl->k", mass, velocity)
         kinetic = 0.5 * float(np.einsum("cl,ckl,ckl->", mass, velocity, velocity))
-        height = np.einsum("cl,ckl->k", mass, position) @ -np.asarray(self.solver.gravity)
+        height = np.einsum("cl,ckl->k", mass, position) @ -np.asarray(self.gravity)
         count, bond = self._lane_sums()[:, 2:].sum(axis=(0, 2), dtype=np.float64)
         step = self.device.to_host(self.particles.edge_step)
         balls = {}
         if self.balls.mass.any():
-            height += self.balls.potential_energy(self.solver.gravity)
+            height += self.balls.potential_energy(self.gravity)
             balls = {"ball_energy": self.balls.kinetic_energy, **by_axis(
                 "ball_momentum", self.balls.momentum)}
         return {
@@ -474,6 +456,13 @@ class Simulation:
         self._raise_flag(FLAG_REBUILD, REBUILD_ALL)
         self._run("collect", 1)
         self._raise_flag(FLAG_REBUILD, 0)
+
+
+def world_limits(world: World[BondSettings]) -> Array:
+    """Return the strain limit of each particle, (n,) float64."""
+    materials = [world.materials[str(name)] for name in world.solid.material_name]
+    return strain_limits(world.solid, materials, world.settings.horizon, world.shared.seed,
+                         world.controls.strength)
 
 
 def by_axis(name: str, value: Array) -> dict[str, float]:

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from vfx.device import Device
-from vfx.sim.settings import Crack
+from vfx.geometry.handoff.types import Array
 
 
-def rectangles(device: Device, cracks: Sequence[Crack]) -> Any:
-    """Return the cracks as rows of ``struct Rectangle`` of ``laws.cuh``, on the device.
+def rectangles(device: Device, cuts: Array) -> Any:
+    """Return cuts, (c, 3, 3), as rows of ``struct Rectangle`` of ``laws.cuh``, on the device.
 
     The product of a place on the rectangle, seen from its origin, with the dual of a side runs
     from 0 to 1 along that side.
     """
     rows = []
-    for crack in cracks:
-        u, v = np.array(crack.u), np.array(crack.v)
+    for origin, u, v in cuts:
         normal = np.cross(u, v)
         area2 = normal @ normal
         rows.append({
-            "origin": crack.origin, "normal": normal / np.sqrt(area2),
+            "origin": origin, "normal": normal / np.sqrt(area2),
             "across_u": np.cross(v, normal) / area2, "across_v": np.cross(normal, u) / area2})
     return device.rows("sim/matter/laws.cuh", "Rectangle", rows)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from vfx.geometry.handoff.bodies import Body
 from vfx.geometry.handoff.faces import lowest_corners
 from vfx.geometry.handoff.types import Array, Solid
-from vfx.sim.control.region import strain_factor
-from vfx.sim.control.weakening import weakness
 from vfx.sim.matter import scatter
 from vfx.sim.matter.material import critical_stretch
-from vfx.sim.settings import Material, Region, Solver, Weakening
+from vfx.sim.settings import Material
 
 
 def initial_velocity(solid: Solid, bodies: Sequence[Body]) -> Array:
@@ -40,25 +38,25 @@ def element_support(solid: Solid) -> Array:
 
 
 def strain_limits(
-    solid: Solid, materials: Sequence[Material], solver: Solver, regions: Sequence[Region],
-    weakening: Sequence[Weakening], images: Mapping[str, Array],
+    solid: Solid, materials: Sequence[Material], horizon: float, seed: int,
+    strength: Sequence[Array],
 ) -> Array:
     """Return the strain limit tau of each particle: its body's, with scatter, weakened.
 
-    ``materials`` are those of the bodies, ``images`` the pictures that ``weakening`` names.
+    ``materials`` are those of the bodies, ``horizon`` is in units of lambda, ``strength`` are
+    the factors of :class:`Controls`.
     """
     limit = np.empty(solid.n_particles)
     for number, material in enumerate(materials):
         inside = solid.body == number
         length_scale = float(solid.length_scale[number])
-        limit[inside] = critical_stretch(material, solver.horizon * length_scale)
+        limit[inside] = critical_stretch(material, horizon * length_scale)
         if material.strain_limit == 0.0:
             # s0 falls with the root of the horizon, which is each particle's own if graded.
             limit[inside] *= np.sqrt(length_scale / solid.size[inside])
     spread = np.array([material.strain_scatter for material in materials])
-    noise = scatter.normal(solver.seed, np.arange(solid.n_particles))
+    noise = scatter.normal(seed, np.arange(solid.n_particles))
     threshold: Array = limit * np.maximum(0.05, 1.0 + spread[solid.body] * noise)
-    for places in weakening:
-        threshold *= 1.0 - (1.0 - solver.weak_factor) * weakness(
-            places, solid.position, images)
-    return threshold * strain_factor(regions, solid)
+    for factor in strength:
+        threshold *= factor
+    return threshold

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from vfx.device import Device, Launch, Record
+from vfx.geometry.handoff.bodies import Vector
 from vfx.geometry.handoff.types import Array
 from vfx.sim.matter.particles import Particles
-from vfx.sim.settings import Projectile, Solver
+from vfx.sim.settings import Projectile
 
 #: The largest force of a ball on a particle, in quanta; 2^22 particles may push at once.
 LARGEST_FORCE = 2.0**40
@@ -64,12 +65,12 @@ class Projectiles:
             self.count, timestep, floor, colliders, particles.flag, particles.step, self._ball,
             self.acceleration, self.velocity, self.position)]
 
-    def push(self, particles: Particles, solver: Solver, half_step: float) -> list[Launch]:
+    def push(self, particles: Particles, gravity: Vector, half_step: float) -> list[Launch]:
         """Return the launch that gives the balls with a mass what pushed back."""
         if not self.mass.any():
             return []
         return [self._module.push_projectiles.prepare(
-            self.count, half_step, solver.gravity, particles.flag, self._ball, self._force,
+            self.count, half_step, gravity, particles.flag, self._ball, self._force,
             self.velocity, self.acceleration)]
 
     def straight_place(self, time: float) -> Array:

@@ -7,9 +7,6 @@ held regions overlap the last one counts; strain factors multiply.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-
 import numpy as np
 
 from vfx.device import Device, Launch
@@ -18,6 +15,7 @@ from vfx.sim.control.extent import covers
 from vfx.sim.matter.ordering import Layout
 from vfx.sim.matter.particles import Particles
 from vfx.sim.settings import Region
+from vfx.sim.solver import Controls
 
 
 def members(region: Region, solid: Solid) -> Array:
@@ -28,45 +26,27 @@ def members(region: Region, solid: Solid) -> Array:
     return inside
 
 
-def strain_factor(regions: Sequence[Region], solid: Solid) -> Array:
-    """Return the factor of each particle's strain limit, (n,) float64."""
-    factor = np.ones(solid.n_particles)
-    for region in regions:
-        if region.strain_factor != 1.0:
-            factor[members(region, solid)] *= region.strain_factor
-    return factor
-
-
 class HeldParticles:
     """The particles of fixed and driven regions on the device."""
 
     def __init__(
-        self, device: Device, regions: Sequence[Region], solid: Solid, layout: Layout
+        self, device: Device, controls: Controls, solid: Solid, layout: Layout
     ) -> None:
-        #: Which of the regions hold no particle, counted from 1.
-        self.idle: list[int] = []
-        owner = np.full(solid.n_particles, -1, np.int32)
-        for number, region in enumerate(regions):
-            inside = members(region, solid)
-            if not inside.any():
-                self.idle.append(number + 1)
-            if region.holds:
-                owner[inside] = number
-        held = np.flatnonzero(owner >= 0)
+        held = np.flatnonzero(controls.held >= 0)
         self._device = device
         self._layout = layout
         self._module = device.module("sim/control/region.cu")
         self.count = len(held)
         self._held = device.from_host(layout.lane_of()[held].astype(np.int32))
-        self._region = device.from_host(owner[held])
+        self._region = device.from_host(controls.held[held])
         self._who = held
+        self._velocity = controls.drive[controls.held[held], :3]
         self._start = device.from_host(solid.position[held])
-        drive = [[*region.velocity, region.until or math.inf] for region in regions]
-        self._drive = device.from_host(np.array(drive, np.float64).reshape(-1, 4))
+        self._drive = device.from_host(controls.drive)
 
-    def start_from(self, position: Array) -> None:
-        """Hold or drive from (n, 3) other positions at time 0 than those of rest."""
-        self._start[...] = self._device.from_host(position[self._who])
+    def start_from(self, position: Array, time: float = 0.0) -> None:
+        """Hold or drive so that the particles are at (n, 3) positions at a time [s]."""
+        self._start[...] = self._device.from_host(position[self._who] - time * self._velocity)
 
     def hold_positions(self, particles: Particles, timestep: float) -> list[Launch]:
         """Return the launch that puts the held particles in place after a drift."""

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from vfx.geometry.handoff.products import turned
-from vfx.geometry.handoff.types import Array, Solid
+from vfx.geometry.handoff.types import Array
 from vfx.sim.settings import MAX_SEGMENTS, Weakening
 
 
@@ -101,8 +100,3 @@ def darkness(settings: Weakening, position: Array, image: Array) -> Array:
     value = ((1 - b) * ((1 - a) * image[top, left] + a * image[top, right])
              + b * ((1 - a) * image[low, left] + a * image[low, right]))
     return np.where(inside, 1.0 - value, 0.0)
-
-
-def plane_coordinates(solid: Solid, paths: Weakening) -> Array:
-    """Return where the particles stand in the plane of the walks, (n, 2) float64 [m]."""
-    return turned(solid.position - np.array(paths.origin), plane_axes(np.array(paths.normal)))

@@ -13,24 +13,28 @@ from typing import Any
 
 from vfx.device import Device
 from vfx.geometry.handoff.schema import rule_of
-from vfx.sim.settings import Material, Solver
+from vfx.sim.settings import Material
 
 FILE = "sim/matter/laws.cuh"
 
 
-def bond_laws(device: Device, materials: Sequence[Material], solver: Solver) -> Any:
-    """Return the law of each body as a row of ``struct BondLaw``, on the device."""
+def bond_laws(device: Device, materials: Sequence[Material], *sections: Any) -> Any:
+    """Return the law of each body as a row of ``struct BondLaw``, on the device.
+
+    ``sections`` are the settings that all bodies share.
+    """
     names = device.fields(FILE, "BondLaw")
     return device.rows(FILE, "BondLaw", [
-        {name: constant(name, material, solver) for name in names} for material in materials])
+        {name: constant(name, material, *sections) for name in names} for material in materials])
 
 
-def constant(name: str, material: Material, solver: Solver) -> float:
-    """Return a setting of the material or the solver as a number; of words their place."""
-    for section in (material, solver):
+def constant(name: str, *sections: Any) -> float:
+    """Return the setting of that name of one of the sections as a number; of words their place."""
+    for section in sections:
         for field in dataclasses.fields(section):
             if field.name == name:
                 value, choices = getattr(section, name), rule_of(field).choices
-                return float(choices.index(value) if choices else value)
+                return float(list(choices).index(value) if choices else value)
     raise KeyError(f"{FILE}: struct BondLaw has a constant {name}, but there is no such setting "
-                   "of a material or of the solver; write one in sim/settings.py")
+                   "of a material, of [sim] or of the solver; write one in sim/settings.py, or in "
+                   "the settings.py of the solver's room")

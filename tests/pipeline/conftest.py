@@ -21,7 +21,7 @@ def shot_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A shot file in an empty current folder, with the stand-ins installed."""
     import stand_ins
 
-    stand_ins.install(lambda name, module: monkeypatch.setitem(sys.modules, name, module))
+    stand_ins.install(monkeypatch.setitem)
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "plate.toml"
     path.write_text(stand_ins.SHOT)

@@ -1,11 +1,12 @@
 """Small stand-ins for the packages below the pipeline, to prove its own laws on.
 
-The stand-in simulation is a chaotic map in double precision, so that a resume which is not
-exact to the bit, or a step done twice, shows in the next frame.
+The stand-in solver, put into the table of solvers, is a chaotic map in double precision, so that
+a resume which is not exact to the bit, or a step done twice, shows in the next frame.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 import os
@@ -15,14 +16,19 @@ import types
 
 import numpy as np
 
+from vfx.geometry.handoff.faces import face_normals, spans  # noqa: F401 (stand for themselves)
 from vfx.geometry.handoff.types import Lineage, Motion, Pieces, Solid
 
 # The first is handed on; the second has to meet the real reader of images before the stand-in.
 from vfx.raytrace.camera.camera import camera_view  # noqa: F401
 from vfx.raytrace.surface.texture import load_texture  # noqa: F401
 
+# These have to meet the real device before the stand-in.
+from vfx.sim.control import controls  # noqa: F401
+from vfx.sim.schedule import SOLVERS
+from vfx.sim.solver import Matter, Outcome, Unstable
+
 MADE: list[tuple[str, int]] = []       # (stage, frame) in the order of making
-LARGEST_STEP = 0.25
 PAUSE = float(os.environ.get("STAND_IN_PAUSE", "0"))    # [s] a step, for runs to be killed
 
 
@@ -87,29 +93,22 @@ def build_solid(device, bodies, progress=None):
     return types.SimpleNamespace(solid=solid, notes={})
 
 
-def seconds_per_bond(device, body, material, solver):
-    return 1e-9
+class ChaoticSolver:
+    """A logistic map a particle, of steps as long as those of the bonds."""
 
-
-class Unstable(Exception):  # noqa: N818
-    """The stand-in simulation blew up."""
-
-
-class Simulation:
-    """A logistic map a particle."""
-
-    def __init__(self, device, solid, materials, solver, floor, projectiles, weakening, bodies,
-                 **controls):
-        self.idle_weakening = []
-        self.idle_regions = []
-        self._rate = 3.7 - 1e-3 * solver.gravity[1]
-        self._x = 0.3 + 0.1 * np.sin(solid.position[:, 0])
+    def __init__(self, device, world):
+        self._timestep = world.settings.timestep
+        self._rate = 3.7 - 1e-3 * world.shared.gravity[1]
+        self._x = 0.3 + 0.1 * np.sin(world.solid.position[:, 0])
         self.step = 0
         self._broken: list[int] = []
-        self.n_bonds = 0
 
-    def refuse_step(self):
-        """The stand-in is stable at any step."""
+    @property
+    def time(self):
+        return self.step * self._timestep
+
+    def moment(self, time):
+        return round(time / self._timestep) * self._timestep
 
     def state(self):
         return {"x": self._x.copy(), "step": np.array(self.step),
@@ -122,8 +121,8 @@ class Simulation:
         self.step = int(state["step"])
         self._broken = [int(value) for value in state["broken"]]
 
-    def advance(self, n_steps):
-        for _ in range(n_steps):
+    def advance(self, until, seconds):
+        if self.time < self.moment(until):
             self._x = self._rate * self._x * (1.0 - self._x)
             self.step += 1
             if self._x[0] > 0.5:
@@ -131,22 +130,34 @@ class Simulation:
             time.sleep(PAUSE)
         if self._rate > 4.0:
             raise Unstable(f"step {self.step}: the energy runs away")
+        return Outcome.REACHED if self.time >= self.moment(until) else Outcome.PAUSED
 
-    def broken_edges(self, since_step):
-        return np.zeros(0, np.int32), np.zeros(0, np.int64)
+    def broken(self):
+        return np.zeros(0, np.int32)
 
-    def frame(self, number, since_step):
+    def notes(self):
+        return []
+
+    def frame(self, number, since):
         MADE.append(("sim", number))
-        broken = np.array([step for step in self._broken if step > since_step], np.int32)
+        broken = np.array([step for step in self._broken if step * self._timestep > since],
+                          np.int32)
         n = len(self._x)
         return Motion(
-            frame=number, time=float(self.step),
+            frame=number, time=self.time,
             position=np.repeat(self._x[:, None], 3, axis=1), velocity=np.zeros((n, 3)),
             damage=np.zeros(n, np.float32), broken_edge=broken,
             projectile_position=np.zeros((0, 3)), projectile_radius=np.zeros(0))
 
-    def diagnostics(self):
-        return {"time": float(self.step), "kinetic_energy": float(self._x.sum())}
+    def matter(self):
+        return Matter(self.time, np.repeat(self._x[:, None], 3, axis=1),
+                      np.zeros((len(self._x), 3)), np.zeros(len(self._x), np.float32))
+
+    def place(self, matter):
+        self._x = matter.position[:, 0].copy()
+
+    def tallies(self):
+        return {"time": self.time, "kinetic_energy": float(self._x.sum())}
 
 
 def build_lineage(solid, broken, first_frame):
@@ -232,11 +243,9 @@ MODULES = {
     "vfx.device": ("open_device", "DeviceError", "Device", "Record"),
     "vfx.geometry.divide.build": ("check_bodies", "solid_bytes", "build_solid", "lowest_point",
                            "mesh_reports", "thin_bodies"),
-    "vfx.geometry.handoff.faces": ("all_faces",),
+    "vfx.geometry.handoff.faces": ("all_faces", "face_normals", "spans"),
     "vfx.geometry.pieces.lineage": ("build_lineage", "count_fragments"),
     "vfx.geometry.pieces.align": ("Aligner",),
-    "vfx.sim.bonds.pace": ("seconds_per_bond",),
-    "vfx.sim.bonds.simulate": ("LARGEST_STEP", "Simulation", "Unstable"),
     "vfx.raytrace.light.environment": ("load_environment",),
     "vfx.raytrace.film.exr": ("exr_extent", "read_exr", "write_exr"),
     "vfx.raytrace.camera.camera": ("frame_header", "camera_view"),
@@ -272,14 +281,16 @@ passes = ["beauty"]
 """
 
 
-def install(set_module=sys.modules.__setitem__) -> None:
-    """Put the stand-ins in the place of the packages below."""
+def install(set_item=dict.__setitem__) -> None:
+    """Put the stand-ins in the place of the solver and of the packages below."""
     MADE.clear()
+    set_item(SOLVERS, "bonds", dataclasses.replace(
+        SOLVERS["bonds"], build=ChaoticSolver, pace=lambda device, setup: 1e-9))
     for name, contents in MODULES.items():
         module = types.ModuleType(name)
         for content in contents:
             setattr(module, content, globals()[content])
-        set_module(name, module)
+        set_item(sys.modules, name, module)
 
 
 if __name__ == "__main__":

@@ -179,7 +179,8 @@ def test_a_plate_that_blows_up_says_where_when_and_what_to_change(
     failure = re.search(r"sim 1003: step (\d+) \(t = .* s\): particle \d+ of body 'plate' "
                         r"\(at rest at \[.*\] m\) reached .* m/s", result.output)
     assert failure, result.output
-    for words in ("use a smaller sim.timestep", "frames 1001-1002 are kept", "diagnostics.png",
+    for words in ("use a smaller sim.bonds.timestep",
+                  "frames 1001-1002 are kept", "diagnostics.png",
                   f"vfx stage sim {plate}"):
         assert words in result.output
     assert Path("work/plate/sim/diagnostics.png").exists()

@@ -185,8 +185,8 @@ def test_a_checkpoint_is_named_by_its_frame(shot_file: Path, vfx, frames: str, p
 def test_the_older_checkpoint_is_replaced(tmp_path: Path) -> None:
     pair = CheckpointPair(tmp_path, "f")
     for step in (10, 20, 30):
-        pair.save(Checkpoint(step, {"x": np.array([step])}, "step\n"))
-    found = list(CheckpointPair(tmp_path, "f").newest_first(until=30))
+        pair.save(Checkpoint(0.5 * step, step, {"x": np.array([step])}, "step\n"))
+    found = list(CheckpointPair(tmp_path, "f").newest_first(until=15.0))
     assert [(each.step, each.state["x"][0]) for each in found] == [(30, 30), (20, 20)]
-    assert [each.step for each in CheckpointPair(tmp_path, "f").newest_first(until=29)] == [20]
+    assert [each.step for each in CheckpointPair(tmp_path, "f").newest_first(until=14.9)] == [20]
     assert not list(CheckpointPair(tmp_path, "other").newest_first(until=100))

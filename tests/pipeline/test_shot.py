@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +14,11 @@ from hypothesis import strategies as st
 from stand_ins import SHOT
 
 from vfx.geometry.handoff.bodies import Body
-from vfx.pipeline.errors import ShotError
-from vfx.pipeline.shot.needs import plan_needs
-from vfx.pipeline.shot.shot_file import LISTS, SECTIONS, load_shot
+from vfx.pipeline.errors import MissingInput, ShotError
+from vfx.pipeline.shot.needs import check_physics, plan_needs
+from vfx.pipeline.shot.shot_file import LISTS, SECTIONS, Shot, load_shot
 from vfx.pipeline.shot.validate import Complaints, read_section
+from vfx.pipeline.stages.table import physics_section, picture_section
 
 any_file = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None,
                     max_examples=60)
@@ -42,7 +44,7 @@ def test_a_shot_becomes_its_sections(shot_file: Path) -> None:
     assert (shot.name, shot.first_frame, shot.last_frame) == ("plate", 1001, 1006)
     assert shot.bodies[0].cells == (4, 2, 1)
     assert shot.looks["glass"].specular == 0.1
-    assert shot.step_of(1003) == 50
+    assert shot.time_of(1003) == 50 * 2.0**-23
     assert isinstance(shot.film.resolution, tuple)
 
 
@@ -111,7 +113,7 @@ def test_any_text_is_refused_with_sentences(tmp_path: Path, text: str) -> None:
     ("[sim]\ngravity = [0, 1]", "must be a list of 3 numbers"),
     ("[sim]\ntimestep = -1e-7", "sim.timestep: found -1e-07, but it must be at least 1e-21 s"),
     ("[sim]\ntimestep = 'atuo'",
-     "sim.timestep: found 'atuo', but it must be a number of seconds or \"auto\""),
+     "sim.timestep: found 'atuo', but it must be a number or \"auto\"; did you mean 'auto'?"),
     ("[sim]\nseed = 3000000000", "must be at most 2147483647"),
     ("[time]\nfps = 0", "must be at least 0.1 frames/s"),
     ("[render]\nresolution = [0, 5]", "must be at least 1 pixel "),
@@ -175,23 +177,51 @@ def refusal_bytes(folder: Path, data: bytes) -> str:
     return str(caught.value)
 
 
-def test_real_time_sets_the_steps_of_a_frame(shot_file: Path) -> None:
-    text = SHOT.replace("steps_per_frame = 25", "time_scale = 1.0")
-    assert load_shot(write(shot_file.parent, text)).steps_per_frame == 349525
-    message = refusal(shot_file.parent, text.replace("1.0", "1e-9"))
-    assert "time.time_scale" in message
+def test_frames_are_met_at_the_nearest_step_and_do_not_drift(shot_file: Path) -> None:
+    text = SHOT.replace("steps_per_frame = 25", "time_scale = 1.0").replace("1006", "9999")
+    shot = load_shot(write(shot_file.parent, text))
+    assert shot.time_of(1025) == pytest.approx(1.0, rel=1e-15)
+    # A frame has 349,525 1/3 steps.
+    assert steps_of(shot, (1001, 1002, 1003, 1004)) == [0, 349525, 699051, 1048576]
+    for frame, step in zip((1002, 5000, 9999), steps_of(shot, (1002, 5000, 9999)), strict=True):
+        assert abs(step * 2.0**-23 - shot.time_of(frame)) <= 2.0**-24
+
+
+def steps_of(shot: Shot, frames: Iterable[int]) -> list[int]:
+    return [shot.plan.n_steps(shot.time_of(frame)) for frame in frames]
+
+
+@pytest.mark.parametrize("timestep", [2.0**-23, 1e-7, 1.2345e-8])
+def test_frames_of_so_many_steps_are_met_exactly(shot_file: Path, timestep: float) -> None:
+    text = SHOT.replace("seed = 1", f"timestep = {timestep}").replace("1006", "9999")
+    shot = load_shot(write(shot_file.parent, text))
+    assert shot.frame_time == 25 * timestep
+    assert steps_of(shot, shot.frames) == list(range(0, 25 * 8999, 25))
+
+
+def test_a_time_scale_of_less_than_a_step_a_frame_is_refused(shot_file: Path) -> None:
+    text = SHOT.replace("steps_per_frame = 25", "time_scale = 1e-9")
+    assert "time.time_scale: found 1e-09, which makes 0.00035 steps a frame" in physics_refusal(
+        shot_file.parent, text)
+
+
+def physics_refusal(folder: Path, text: str) -> str:
+    shot = load_shot(write(folder, text))
+    with pytest.raises(ShotError) as caught:
+        check_physics(shot, 2**40)
+    return str(caught.value)
 
 
 def test_where_the_step_is_too_long_the_time_scale_is_not_blamed(shot_file: Path) -> None:
     text = SHOT.replace("steps_per_frame = 25", "time_scale = 1.0")
-    message = refusal(shot_file.parent, text.replace("seed = 1", "timestep = 1.0"))
+    message = physics_refusal(shot_file.parent, text.replace("seed = 1", "timestep = 1.0"))
     assert "sim.timestep: 1 s is above the stable step" in message
     assert "time_scale" not in message
 
 
 def test_auto_takes_the_largest_safe_power_of_two(shot_file: Path) -> None:
     text = SHOT.replace("seed = 1", "timestep = 'auto'")
-    assert load_shot(write(shot_file.parent, text)).solver.timestep == 2.0**-23
+    assert load_shot(write(shot_file.parent, text)).plan.settings.timestep == 2.0**-23
 
 
 @pytest.mark.parametrize("time_scale", [1.0, 0.37, 1e-3, 1e-6])
@@ -201,16 +231,53 @@ def test_auto_takes_the_fewest_stable_steps_that_make_a_frame(
     text = SHOT.replace("steps_per_frame = 25", f"time_scale = {time_scale}")
     shot = load_shot(write(shot_file.parent, text.replace("seed = 1", "timestep = 'auto'")))
     limit = plan_needs(shot, 2**40).stable_step
-    step, n_steps = shot.solver.timestep, shot.steps_per_frame
+    step, n_steps = shot.plan.settings.timestep, steps_of(shot, [1002])[0]
     assert step * n_steps == pytest.approx(time_scale / shot.fps, rel=1e-15)
     assert step <= limit and (n_steps == 1 or time_scale / shot.fps / (n_steps - 1) > limit)
+    assert steps_of(shot, [1001 + 10**6]) == [10**6 * n_steps]
 
 
 def test_advice_on_a_step_is_the_step_that_auto_takes(shot_file: Path) -> None:
     text = SHOT.replace("steps_per_frame = 25", "time_scale = 0.37")
-    message = refusal(shot_file.parent, text.replace("seed = 1", "timestep = 1.0"))
+    message = physics_refusal(shot_file.parent, text.replace("seed = 1", "timestep = 1.0"))
     shot = load_shot(write(shot_file.parent, text.replace("seed = 1", "timestep = 'auto'")))
-    assert f"use timestep = {shot.solver.timestep!r} or timestep = \"auto\"" in message
+    assert f"use timestep = {shot.plan.settings.timestep!r} or timestep = \"auto\"" in message
+
+
+MESH_SHOT = """\
+[shot]
+frames = "1001-1002"
+[[bodies]]
+name = "pot"
+material = "clay"
+mesh = "pot.obj"
+elements = 100
+[materials.clay]
+[sim]
+timestep = "auto"
+"""
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no mesh", b"v nan nan nan\n" * 3])
+def test_a_shot_is_loaded_without_reading_its_meshes(
+    tmp_path: Path, content: bytes | None
+) -> None:
+    if content is not None:
+        (tmp_path / "pot.obj").write_bytes(content)
+    shot = load_shot(write(tmp_path, MESH_SHOT))
+    assert shot.solver_settings.timestep == "auto"
+    with pytest.raises((ShotError, MissingInput), match=r"bodies\[1\].mesh: "):
+        shot.time_of(1001)
+
+
+def test_a_fingerprint_says_auto_and_reads_no_mesh(tmp_path: Path) -> None:
+    shot = load_shot(write(tmp_path, MESH_SHOT))
+    assert physics_section(shot)["solver"]["timestep"] == "auto"
+    assert picture_section(shot)
+    with pytest.raises(MissingInput, match=r"bodies\[1\].mesh: .*pot.obj"):
+        _ = shot.frame_time
+    number = load_shot(write(tmp_path, MESH_SHOT.replace('"auto"', "2e-7")))
+    assert number.frame_time == 500 * 2e-7
 
 
 def test_the_examples_are_valid_and_commented() -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from tests.solids import build_solid
+from vfx.bench.setups import bond_simulation
 from vfx.device import Device
 from vfx.geometry.handoff.bodies import Body
 from vfx.sim.bonds.simulate import Simulation
-from vfx.sim.settings import Floor, Material, Projectile, Solver
+from vfx.sim.settings import Floor, Material, Projectile
 
 SPACING = 1e-3
 GLASS = Material(bulk_modulus=32.81e9, density=2200.0, strain_limit=5e-4, strain_scatter=0.0,
@@ -19,14 +20,13 @@ def block(
     device: Device, cells: tuple[int, int, int], *, material: Material = GLASS,
     center: tuple[float, float, float] = (0.0, 0.0, 0.0),
     gravity: tuple[float, float, float] = (0.0, 0.0, 0.0), floor: Floor | None = None,
-    projectiles: tuple[Projectile, ...] = (), **solver: object,
+    projectiles: tuple[Projectile, ...] = (), **settings: object,
 ) -> Simulation:
     """One glass block of 1 mm cubes without floor or gravity, unless asked for."""
     bodies = [Body(name="block", material="glass", cells=cells, spacing=SPACING, center=center)]
-    return Simulation(
-        device, build_solid(bodies), {"glass": material},
-        Solver(gravity=gravity, **solver),  # type: ignore[arg-type]
-        floor or Floor(enabled=False), projectiles, (), bodies)
+    return bond_simulation(
+        device, build_solid(bodies), bodies=bodies, materials={"glass": material},
+        gravity=gravity, floor=floor or Floor(enabled=False), projectiles=projectiles, **settings)
 
 
 def lattice(horizon: float) -> np.ndarray:
@@ -41,7 +41,7 @@ def lattice(horizon: float) -> np.ndarray:
 def pairwise_force(sim: Simulation, position: np.ndarray) -> np.ndarray:
     """Bond forces [N] by a plain double-precision sum over all pairs, levine-2014 eq. 3."""
     rest = sim.solid.position
-    delta = sim.solver.horizon * SPACING
+    delta = sim.settings.horizon * SPACING
     stiffness = 18.0 * GLASS.bulk_modulus / (np.pi * delta**4)
     xi = rest[:, None] - rest[None]
     length = np.sqrt((xi**2).sum(2))

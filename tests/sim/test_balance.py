@@ -9,10 +9,11 @@ import pytest
 
 from tests.sim.blocks import GLASS, SPACING, block
 from tests.solids import build_solid
+from vfx.bench.setups import bond_simulation
 from vfx.device import Device, open_device
 from vfx.geometry.handoff.bodies import Body
 from vfx.sim.bonds.simulate import Simulation
-from vfx.sim.settings import Floor, Projectile, Solver
+from vfx.sim.settings import Floor, Projectile
 
 
 def moments(sim: Simulation) -> tuple[np.ndarray, float]:
@@ -30,9 +31,9 @@ def test_angular_momentum_is_kept_through_breaking_and_contact(device: Device) -
         Body(name="b", material="glass", cells=(5, 4, 4), spacing=SPACING,
              center=(7.4e-3, 2.2e-3, 0.7e-3), rotation=(10.0, 20.0, 30.0),
              velocity=(-15.0, 0.0, 2.0), angular_velocity=(-800.0, 100.0, 1500.0))]
-    sim = Simulation(device, build_solid(bodies), {"glass": GLASS},
-                     Solver(gravity=(0.0, 0.0, 0.0), contact_stiffness=1e10),
-                     Floor(enabled=False), bodies=bodies)
+    sim = bond_simulation(device, build_solid(bodies), bodies=bodies, materials={"glass": GLASS},
+                          gravity=(0.0, 0.0, 0.0), contact_stiffness=1e10,
+                          floor=Floor(enabled=False))
     before, size = moments(sim)
     whole, touched = sim.n_bonds, 0.0
     for _ in range(20):
@@ -50,7 +51,7 @@ def contact_energy(sim: Simulation) -> float:
     a, b = (sim.position[sim.solid.body == body] for body in (0, 1))
     apart = np.linalg.norm(a[:, None] - b[None], axis=2)
     depth = np.maximum(0.5 * SPACING - apart, 0.0)
-    return float((sim.solver.contact_stiffness / 3.0 * depth**3).sum())
+    return float((sim.settings.contact_stiffness / 3.0 * depth**3).sum())
 
 
 def test_work_is_kinetic_and_bond_energy_and_what_broken_bonds_took() -> None:

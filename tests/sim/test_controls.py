@@ -9,12 +9,13 @@ import pytest
 
 from tests.sim.blocks import GLASS, SPACING
 from tests.solids import build_solid
+from vfx.bench.setups import bond_simulation
 from vfx.device import Device, open_device
 from vfx.geometry.handoff.bodies import Body
 from vfx.sim.bonds.simulate import Simulation
 from vfx.sim.control.extent import Held, find_held
 from vfx.sim.control.region import members
-from vfx.sim.settings import Collider, Crack, Floor, Projectile, Region, Solver, Weakening
+from vfx.sim.settings import Collider, Crack, Floor, Projectile, Region, Weakening
 
 STEP = 2.0**-23
 
@@ -29,9 +30,10 @@ def setup(
     bodies = [Body(name="block", material="glass", cells=cells, spacing=SPACING, center=center,
                    rotation=rotation)]
     settings = {"gravity": (0.0, 0.0, 0.0), **(solver or {})}
-    return Simulation(
-        device, build_solid(bodies), {"glass": material}, Solver(**settings),
-        floor or Floor(enabled=False), projectiles, weakening, bodies, **controls)
+    return bond_simulation(
+        device, build_solid(bodies), bodies=bodies, materials={"glass": material},
+        floor=floor or Floor(enabled=False), projectiles=projectiles, weakening=weakening,
+        **settings, **controls)
 
 
 # ------------------------------------------------------------------ projectiles
@@ -248,8 +250,8 @@ def test_region_scales_the_strain_limit_of_its_body_alone(device: Device) -> Non
     bodies = [Body(name=name, material="glass", cells=(4, 1, 1), spacing=SPACING,
                    center=(0.0, y, 0.0)) for name, y in (("a", 0.0), ("b", 5e-3))]
     region = Region(body="b", center=(1e-3, 0.0, 0.0), size=(2e-3, 1.0, 1.0), strain_factor=3.0)
-    sim = Simulation(device, build_solid(bodies), {"glass": GLASS}, Solver(), Floor(),
-                     bodies=bodies, regions=(region, region))
+    sim = bond_simulation(device, build_solid(bodies), bodies=bodies, materials={"glass": GLASS},
+                          regions=(region, region))
     factor = sim.threshold / GLASS.strain_limit
     assert factor == pytest.approx([1, 1, 1, 1, 1, 1, 9, 9], rel=1e-6)
 
@@ -257,7 +259,7 @@ def test_region_scales_the_strain_limit_of_its_body_alone(device: Device) -> Non
 def test_regions_without_elements_are_named_and_do_nothing(device: Device) -> None:
     beside = Region(body="block", center=(1, 1, 1), fixed=True)
     around = Region(body="block", size=(1, 1, 1), fixed=True)
-    assert setup(device, (2, 2, 2), regions=(beside, around)).idle_regions == [1]
+    assert setup(device, (2, 2, 2), regions=(beside, around)).world.controls.idle_regions == (1,)
 
 
 def test_empty_regions_are_known_before_anything_is_built() -> None:

@@ -11,12 +11,12 @@ from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
 from tests.sim.blocks import GLASS, SPACING, block, lattice, pairwise_force
+from vfx.bench.setups import bond_simulation
 from vfx.device import Device, open_device
 from vfx.geometry.divide.build import build_solid as build_any
 from vfx.geometry.handoff.bodies import Body
-from vfx.sim.bonds.simulate import Simulation
 from vfx.sim.matter.material import bond_stiffness, lattice_offsets
-from vfx.sim.settings import Floor, Solver
+from vfx.sim.settings import Floor
 
 
 def limit_acceleration(horizon: float) -> float:
@@ -229,8 +229,9 @@ def test_moduli_of_irregular_bodies_are_the_sums_over_their_bonds(shape: dict[st
     device, horizon = open_device("cpu"), 2.5
     bodies = [Body(name="a", material="glass", **shape)]
     solid = build_any(device, bodies).solid
-    sim = Simulation(device, solid, {"glass": replace(GLASS, strain_limit=1.0)},
-                     Solver(horizon=horizon, gravity=(0.0, 0.0, 0.0)), Floor(enabled=False))
+    sim = bond_simulation(
+        device, solid, materials={"glass": replace(GLASS, strain_limit=1.0)}, horizon=horizon,
+        gravity=(0.0, 0.0, 0.0), floor=Floor(enabled=False))
     x, e = solid.position, 1e-3
     near = {tuple(pair) for pair in np.sort(cKDTree(x).query_pairs(
         horizon * float(solid.size.max()) * (1 + 1e-6), output_type="ndarray")).tolist()

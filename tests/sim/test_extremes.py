@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from tests.solids import build_solid
+from vfx.bench.setups import bond_setup, bond_simulation
 from vfx.device import Device
 from vfx.geometry.handoff.bodies import Body
 from vfx.sim.bonds.plan import make_plan
-from vfx.sim.bonds.simulate import Simulation, Unstable
-from vfx.sim.settings import Floor, Material, Projectile, Solver, Weakening
+from vfx.sim.settings import Material, Projectile, Weakening
+from vfx.sim.solver import Unstable
 
 CORNERS = list(itertools.product((1e-3, 1e6), (1.0, 1e15), (1e-9, 1e5)))
 
@@ -29,19 +30,18 @@ def start_and_step(
     """
     body = Body(name="block", material="m", cells=(4, 3, 3), spacing=spacing, velocity=velocity,
                 center=(0.0, 2.0 * spacing, 0.0))
-    solver = Solver(contact_stiffness=contact_stiffness)
+    keys = {"contact_stiffness": contact_stiffness, "bodies": [body], "materials": {"m": material},
+            "projectiles": projectiles, "weakening": weakening}
     with warnings.catch_warnings(), np.errstate(all="raise", under="ignore"):
         warnings.simplefilter("error")
-        plan = make_plan([body], {"m": material}, solver, projectiles)
+        plan = make_plan(bond_setup(**keys))
         assert 0.0 < plan.auto_step < np.inf
-        solver = Solver(contact_stiffness=contact_stiffness, timestep=plan.auto_step)
-        simulation = Simulation(
-            device, build_solid([body]), {"m": material}, solver, Floor(), projectiles,
-            weakening, [body])
+        simulation = bond_simulation(
+            device, build_solid([body]), timestep=plan.auto_step, **keys)
         try:
             simulation.advance(20)
         except Unstable as error:
-            assert "use a smaller sim.timestep" in str(error)
+            assert "use a smaller sim.bonds.timestep" in str(error)
         frame = simulation.frame(1, -1)
         numbers = simulation.diagnostics()
     for value in (*frame.to_arrays().values(), *numbers.values()):

@@ -8,10 +8,11 @@ import numpy as np
 
 from tests.sim.blocks import GLASS, SPACING
 from tests.solids import build_solid
+from vfx.bench.setups import bond_simulation
 from vfx.device import Device
 from vfx.geometry.handoff.bodies import Body
 from vfx.sim.bonds.simulate import Simulation
-from vfx.sim.settings import Floor, Projectile, Solver
+from vfx.sim.settings import Projectile
 
 GRAVITY = (0.0, -9.81, 0.0)
 
@@ -21,8 +22,12 @@ def falling(device: Device, height: float, speed: float = 0.0, spin: float = 0.0
     bodies = [Body(name="block", material="glass", cells=(4, 3, 3), spacing=SPACING,
                    center=(0.0, height, 0.0), velocity=(0.3, -speed, 0.0),
                    angular_velocity=(0.0, spin, 0.0))]
-    return Simulation(device, build_solid(bodies), {"glass": GLASS}, Solver(gravity=GRAVITY),
-                      Floor(), (), (), bodies)
+    return flying(device, bodies)
+
+
+def flying(device: Device, bodies: list[Body], *projectiles: Projectile) -> Simulation:
+    return bond_simulation(device, build_solid(bodies), bodies=bodies,
+                           materials={"glass": GLASS}, gravity=GRAVITY, projectiles=projectiles)
 
 
 def test_jump_is_equal_to_stepping(device: Device) -> None:
@@ -70,25 +75,21 @@ def test_spinning_or_pushed_bodies_do_not_fly(device: Device) -> None:
     ball = Projectile(radius=2e-3, position=(0.0, 0.02, 3e-3), velocity=(0.0, 0.0, -1.0))
     bodies = [Body(name="block", material="glass", cells=(3, 3, 3), spacing=SPACING,
                    center=(0.0, 0.02, 0.0))]
-    pushed = Simulation(device, build_solid(bodies), {"glass": GLASS}, Solver(gravity=GRAVITY),
-                        Floor(), (ball,), (), bodies)
-    assert pushed.flight is None
+    assert flying(device, bodies, ball).flight is None
 
 
 def test_flight_ends_before_bodies_and_balls_meet(device: Device) -> None:
     bodies = [Body(name=name, material="glass", cells=(2, 2, 2), spacing=SPACING,
                    center=(x, 0.5, 0.0), velocity=(v, 0.0, 0.0))
               for name, x, v in (("a", 0.0, 10.0), ("b", 0.02, -10.0))]
-    sim = Simulation(device, build_solid(bodies), {"glass": GLASS}, Solver(gravity=GRAVITY),
-                     Floor(), (), (), bodies)
+    sim = flying(device, bodies)
     assert sim.flight is not None
     last = sim.flight.free_until(10**6)
     gap = 0.02 - 2 * SPACING - 20.0 * last * 2.0**-23
     assert 0.0 < gap - SPACING < 3 * SPACING
     ball = Projectile(radius=4e-3, position=(0.0, 0.5, 0.05), velocity=(0.0, 0.0, -20.0))
     still = [dataclasses.replace(bodies[0], velocity=(0.0, 0.0, 0.0))]
-    sim = Simulation(device, build_solid(still), {"glass": GLASS}, Solver(gravity=GRAVITY),
-                     Floor(), (ball,), (), still)
+    sim = flying(device, still, ball)
     assert sim.flight is not None
     reach = 0.05 - 20.0 * sim.flight.free_until(10**6) * 2.0**-23
     assert 6e-3 < reach < 6e-3 + 4 * SPACING

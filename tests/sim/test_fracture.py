@@ -9,11 +9,12 @@ import pytest
 
 from tests.sim.blocks import GLASS, SPACING, block
 from tests.solids import build_solid
+from vfx.bench.setups import bond_simulation
 from vfx.device import Device, open_device
 from vfx.geometry.handoff.bodies import Body
 from vfx.sim.bonds import simulate
 from vfx.sim.bonds.simulate import Simulation, Unstable
-from vfx.sim.settings import Floor, Projectile, Solver, Weakening
+from vfx.sim.settings import Floor, Projectile, Weakening
 
 
 def stretched(sim: Simulation, stretch: float) -> np.ndarray:
@@ -96,9 +97,9 @@ def two_cubes(device: Device, gap: float, stiffness: float = 1e8) -> Simulation:
     """Two bodies of one cube each, their centres `gap` apart along x."""
     bodies = [Body(name=name, material="glass", cells=(1, 1, 1), spacing=SPACING,
                    center=(x, 0.0, 0.0)) for name, x in (("a", 0.0), ("b", 5e-3))]
-    sim = Simulation(device, build_solid(bodies), {"glass": GLASS},
-                     Solver(gravity=(0.0, 0.0, 0.0), contact_stiffness=stiffness),
-                     Floor(enabled=False), (), (), bodies)
+    sim = bond_simulation(device, build_solid(bodies), bodies=bodies, materials={"glass": GLASS},
+                          gravity=(0.0, 0.0, 0.0), contact_stiffness=stiffness,
+                          floor=Floor(enabled=False))
     sim.place(np.array([[0.0, 0.0, 0.0], [gap, 0.0, 0.0]]))
     return sim
 
@@ -183,17 +184,17 @@ def shattering(device: Device, threads: int = 2) -> Simulation:
     bodies = [Body(name="plate", material="glass", cells=(24, 24, 4), spacing=SPACING)]
     ball = Projectile(radius=5e-3, position=(0.0, 0.0, -8e-3), velocity=(0.0, 0.0, 80.0),
                       stiffness=1e15)
-    return Simulation(
-        device, build_solid(bodies), {"glass": dataclasses.replace(GLASS, strain_scatter=0.02)},
-        Solver(gravity=(0.0, -9.81, 0.0)), Floor(height=-12e-3), (ball,),
-        (Weakening(paths=6, length=0.02, step=2e-3),), bodies)
+    return bond_simulation(
+        device, build_solid(bodies), bodies=bodies, projectiles=(ball,),
+        materials={"glass": dataclasses.replace(GLASS, strain_scatter=0.02)},
+        gravity=(0.0, -9.81, 0.0), floor=Floor(height=-12e-3),
+        weakening=(Weakening(paths=6, length=0.02, step=2e-3),))
 
 
 def contact_work(sim: Simulation) -> bool:
     """Whether some pair is within contact reach without a live bond."""
-    other = dataclasses.replace(sim.solver, contact_stiffness=0.0)
-    twin = Simulation(sim.device, sim.solid, {"glass": sim._material[0]}, other, sim.floor,
-                      sim.projectiles)
+    other = dataclasses.replace(sim.settings, contact_stiffness=0.0)
+    twin = Simulation(sim.device, dataclasses.replace(sim.world, settings=other))
     twin.restore(sim.state())
     sim.advance(1)
     twin.advance(1)
@@ -255,8 +256,8 @@ def test_weakened_bonds_are_those_that_cross_the_path(device: Device) -> None:
     # One straight walk from the middle of the plate outward, along some direction.
     walk = Weakening(paths=1, length=6e-3, step=6e-3, wander=0.0, branching=0.0,
                      origin=(0.12347e-3, 0.21713e-3, 0.0))
-    sim = Simulation(device, solid, {"glass": GLASS}, Solver(weak_factor=0.1),
-                     Floor(enabled=False), (), (walk,), bodies)
+    sim = bond_simulation(device, solid, bodies=bodies, materials={"glass": GLASS},
+                          weak_factor=0.1, floor=Floor(enabled=False), weakening=(walk,))
     from vfx.sim.control.weakening import plane_axes, random_walks
 
     axes = plane_axes(np.array(walk.normal))

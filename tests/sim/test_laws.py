@@ -7,14 +7,15 @@ import pytest
 
 from vfx.device import Device
 from vfx.device.source import ROOT
+from vfx.sim.bonds.settings import BondSettings
 from vfx.sim.matter.laws import FILE, bond_laws, constant
-from vfx.sim.settings import Material, Solver
+from vfx.sim.settings import Material, Shared
 
 
 def test_constants_of_a_law_are_the_settings_of_their_names(device: Device) -> None:
     materials = [Material(compression_strengthening=0.5), Material(compression_strengthening=2.0)]
-    solver = Solver(weak_factor=0.25, break_rule="smaller")
-    rows = device.to_host(bond_laws(device, materials, solver))
+    rows = device.to_host(bond_laws(
+        device, materials, Shared(weak_factor=0.25), BondSettings(break_rule="smaller")))
     names = device.fields(FILE, "BondLaw")
     assert rows.dtype == np.float32
     found = [dict(zip(names, row.tolist(), strict=True)) for row in rows]
@@ -25,7 +26,7 @@ def test_constants_of_a_law_are_the_settings_of_their_names(device: Device) -> N
 
 def test_a_constant_without_a_setting_says_what_to_write() -> None:
     with pytest.raises(KeyError, match=r"struct BondLaw has a constant hardening, .*settings.py"):
-        constant("hardening", Material(), Solver())
+        constant("hardening", Material(), Shared(), BondSettings())
 
 
 def test_no_kernel_and_no_layout_names_a_constant_of_the_law(device: Device) -> None:

@@ -9,14 +9,14 @@ import pytest
 
 from tests.sim.blocks import GLASS, SPACING, lattice
 from tests.solids import build_solid
+from vfx.bench.setups import bond_simulation
 from vfx.device import Device
 from vfx.geometry.handoff.bodies import Body
 from vfx.geometry.handoff.types import Solid
 from vfx.sim.bonds.cluster_bonds import ClusterBonds
 from vfx.sim.bonds.clusters import count_rows, distinct, near_boxes, transposed
 from vfx.sim.bonds.lattice import LatticeBonds, is_lattice
-from vfx.sim.bonds.simulate import Simulation
-from vfx.sim.settings import Floor, Solver
+from vfx.sim.settings import Floor
 
 
 def turned_pair() -> list[Body]:
@@ -31,8 +31,8 @@ def turned_pair() -> list[Body]:
 def assert_layouts_agree(device: Device, bodies: list[Body], horizon: float) -> None:
     """The same bonds, forces, stable step and energy of noise, lattice or not."""
     solid = build_solid(bodies)
-    sims = [Simulation(device, solid, {"glass": GLASS}, Solver(horizon=horizon),
-                       Floor(enabled=False), bodies=bodies, layout=kind)
+    sims = [bond_simulation(device, solid, kind, bodies=bodies, materials={"glass": GLASS},
+                            horizon=horizon, floor=Floor(enabled=False))
             for kind in (LatticeBonds, ClusterBonds)]
     noise = np.random.default_rng(2).normal(size=(solid.n_particles, 3)) * 1e-4 * SPACING
     for sim in sims:
@@ -67,8 +67,8 @@ def test_long_rows_are_swept_in_segments(
 def test_interior_particle_has_the_bonds_of_the_lattice(device: Device, horizon: float) -> None:
     side = 2 * int(horizon) + 1
     solid = build_solid([Body(name="a", material="glass", cells=(side, side, side))])
-    sim = Simulation(device, solid, {"glass": GLASS}, Solver(horizon=horizon),
-                     Floor(enabled=False))
+    sim = bond_simulation(device, solid, materials={"glass": GLASS}, horizon=horizon,
+                          floor=Floor(enabled=False))
     middle = int(np.argmin((solid.position**2).sum(1)))
     assert sim.initial_bonds[middle] == len(lattice(horizon)) == sim.initial_bonds.max()
 
@@ -77,8 +77,8 @@ def test_interior_particle_has_the_bonds_of_the_lattice(device: Device, horizon:
 def test_adjacent_elements_are_joined_however_far_apart(device: Device) -> None:
     solid = build_solid([Body(name="a", material="glass", cells=(3, 1, 1), spacing=SPACING)])
     solid.edge = np.array([[0, 1], [0, 2], [1, 2]], np.int32)
-    sim = Simulation(device, solid, {"glass": GLASS}, Solver(horizon=1.0), Floor(enabled=False),
-                     layout=ClusterBonds)
+    sim = bond_simulation(device, solid, ClusterBonds, materials={"glass": GLASS}, horizon=1.0,
+                          floor=Floor(enabled=False))
     assert sim.n_bonds == 3
 
 
@@ -135,9 +135,10 @@ def graded_cloud() -> Solid:
 
 def test_graded_bodies_bond_within_the_mean_horizon_and_stiffen_with_it(device: Device) -> None:
     solid = graded_cloud()
-    solver = Solver(horizon=3.0, contact_stiffness=0.0, gravity=(0.0, 0.0, 0.0))
     tough = dataclasses.replace(GLASS, strain_limit=0.5)
-    sim = Simulation(device, solid, {"glass": tough}, solver, Floor(enabled=False))
+    sim = bond_simulation(device, solid, materials={"glass": tough}, horizon=3.0,
+                          contact_stiffness=0.0, gravity=(0.0, 0.0, 0.0),
+                          floor=Floor(enabled=False))
     noise = np.random.default_rng(2).normal(size=(solid.n_particles, 3)) * 1e-2 * SPACING
     sim.place(solid.position + noise)
 
@@ -165,8 +166,8 @@ def test_step_beyond_the_built_network_is_refused(device: Device) -> None:
     solid = graded_cloud()
     tough = dataclasses.replace(GLASS, strain_limit=0.5)
     for timestep, refused in ((2.0**-14, True), (2.0**-40, False)):
-        sim = Simulation(device, solid, {"glass": tough}, Solver(timestep=timestep),
-                         Floor(enabled=False))
+        sim = bond_simulation(device, solid, materials={"glass": tough}, timestep=timestep,
+                              floor=Floor(enabled=False))
         assert (timestep > sim.stable_step) == refused
         if refused:
             with pytest.raises(ValueError, match=r"swing up from .* use timestep = "):

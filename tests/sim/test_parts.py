@@ -8,12 +8,13 @@ import numpy as np
 
 from tests.sim.blocks import GLASS, SPACING
 from tests.solids import build_solid
+from vfx.bench.setups import bond_simulation
 from vfx.device import Device
 from vfx.geometry.handoff.bodies import Body
 from vfx.geometry.handoff.types import Solid
 from vfx.sim.bonds.simulate import Simulation
 from vfx.sim.matter.parts import solid_parts
-from vfx.sim.settings import Floor, Solver
+from vfx.sim.settings import Floor
 
 
 def without(solid: Solid, gone: np.ndarray) -> Solid:
@@ -29,16 +30,17 @@ def split_block(device: Device) -> tuple[Simulation, np.ndarray]:
     """A block of 9 x 3 x 3 cubes without its layer x = 4, and which cubes are right of that."""
     block = build_solid([Body(name="a", material="glass", cells=(9, 3, 3), spacing=SPACING)])
     solid = without(block, block.cell[:, 0] == 4)
-    sim = Simulation(device, solid, {"glass": GLASS},
-                     Solver(horizon=3.0, gravity=(0.0, 0.0, 0.0)), Floor(enabled=False))
+    sim = bond_simulation(device, solid, materials={"glass": GLASS}, horizon=3.0,
+                          gravity=(0.0, 0.0, 0.0), floor=Floor(enabled=False))
     return sim, solid.cell[:, 0] > 4
 
 
 def test_two_solids_of_one_body_do_not_hold_each_other(device: Device) -> None:
     sim, right = split_block(device)
     alone = build_solid([Body(name="a", material="glass", cells=(4, 3, 3), spacing=SPACING)])
-    assert sim.n_bonds == 2 * Simulation(
-        device, alone, {"glass": GLASS}, Solver(horizon=3.0), Floor(enabled=False)).n_bonds
+    assert sim.n_bonds == 2 * bond_simulation(
+        device, alone, materials={"glass": GLASS}, horizon=3.0,
+        floor=Floor(enabled=False)).n_bonds
     sim.place(sim.solid.position + np.where(right, 1e-4 * SPACING, 0.0)[:, None])
     assert np.abs(sim.acceleration).max() == 0.0
 

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.solids import build_solid
+from vfx.bench.setups import bond_setup
 from vfx.device import Device, open_device
 from vfx.geometry.divide.build import build_solid as build_any
 from vfx.geometry.handoff.bodies import Body
 from vfx.sim.bonds.lattice import arrange
 from vfx.sim.bonds.pace import seconds_per_bond
 from vfx.sim.bonds.plan import make_plan
-from vfx.sim.bonds.simulate import Simulation, Unstable
+from vfx.sim.bonds.simulate import Simulation
+from vfx.sim.control.controls import make_world
 from vfx.sim.control.extent import Held, find_held
 from vfx.sim.control.region import members
 from vfx.sim.matter.ordering import LANES
-from vfx.sim.settings import Floor, Material, Projectile, Region, Solver
+from vfx.sim.settings import Floor, Material, Projectile, Region
+from vfx.sim.solver import Unstable
 
 
 @pytest.mark.parametrize("horizon", [1.0, 2.0, 3.0, 4.2])
@@ -26,12 +30,12 @@ from vfx.sim.settings import Floor, Material, Projectile, Region, Solver
 def test_planned_bonds_are_those_of_the_network(
     device: Device, cells: tuple[int, int, int], horizon: float
 ) -> None:
-    solver = Solver(horizon=horizon, timestep=1e-9)
     bodies = [Body(name="a", material="glass", cells=cells),
               Body(name="b", material="glass", cells=(3, 3, 3), center=(1.0, 0.0, 0.0))]
-    materials = {"glass": Material()}
-    plan = make_plan(bodies, materials, solver)
-    sim = Simulation(device, build_solid(bodies), materials, solver, Floor(enabled=False))
+    setup = bond_setup(bodies=bodies, materials={"glass": Material()}, horizon=horizon,
+                       timestep=1e-9, floor=Floor(enabled=False))
+    plan = make_plan(setup)
+    sim = Simulation(device, make_world(build_solid(bodies), setup))
     assert plan.n_particles == sim.solid.n_particles
     assert plan.n_bonds == sim.n_bonds
     # Each box stands in the rows that were planned for it.
@@ -51,12 +55,11 @@ def test_planned_bonds_of_irregular_bodies_are_about_those_of_the_network(
     shape: dict[str, Any], horizon: float
 ) -> None:
     device = open_device("cpu")
-    solver = Solver(horizon=horizon, timestep=1e-9)
     bodies = [Body(name="a", material="glass", **shape)]
-    materials = {"glass": Material()}
-    (planned,) = make_plan(bodies, materials, solver).bodies
-    sim = Simulation(device, build_any(device, bodies).solid, materials, solver,
-                     Floor(enabled=False))
+    setup = bond_setup(bodies=bodies, materials={"glass": Material()}, horizon=horizon,
+                       timestep=1e-9, floor=Floor(enabled=False))
+    (planned,) = make_plan(setup).bodies
+    sim = Simulation(device, make_world(build_any(device, bodies).solid, setup))
     assert planned.n_bonds == pytest.approx(sim.n_bonds, rel=0.15)
     assert planned.length_scale == pytest.approx(sim.solid.length_scale[0], rel=0.05)
 
@@ -71,14 +74,17 @@ def test_what_moves_too_fast_for_a_step_is_foretold_and_slowed(
     bodies = [Body(name="a", material="glass", cells=(6, 4, 2), **motion)]
     materials = {"glass": Material(strain_limit=1e6)}
     regions = () if motion else (Region(size=(1.0, 1.0, 1.0), velocity=(0.0, 0.0, 3e4)),)
-    plan = make_plan(bodies, materials, Solver(), (), regions)
     fast = 2.0**-23
-    assert cause in (plan.complaint(fast) or "")
+    setup = bond_setup(bodies=bodies, materials=materials, regions=regions, timestep=fast,
+                       gravity=(0.0, 1.0, 0.0), floor=Floor(enabled=False))
+    plan = make_plan(setup)
+    key, sentence = plan.complaint() or ("", "")
+    assert key == "sim.bonds.timestep" and cause in sentence
 
     def advance(timestep: float) -> None:
-        solver = Solver(timestep=timestep, gravity=(0.0, 1.0, 0.0))
-        sim = Simulation(device, build_solid(bodies), materials, solver, Floor(enabled=False),
-                         (), (), bodies, regions=regions)
+        settings = replace(setup.settings, timestep=timestep)
+        sim = Simulation(device, make_world(
+            build_solid(bodies), replace(setup, settings=settings)))
         sim.flight = None
         sim.advance(3)
 
@@ -90,9 +96,10 @@ def test_what_moves_too_fast_for_a_step_is_foretold_and_slowed(
 def test_a_ball_stays_some_steps_in_the_shell_that_pushes() -> None:
     bodies = [Body(name="a", material="glass", cells=(4, 4, 4))]
     ball = Projectile(radius=0.01, position=(0.0, 0.0, 1.0), velocity=(0.0, 0.0, -1e6))
-    plan = make_plan(bodies, {"glass": Material()}, Solver(), (ball,))
+    plan = make_plan(bond_setup(bodies=bodies, materials={"glass": Material()},
+                                projectiles=(ball,), timestep=2.0**-23))
     assert plan.auto_step * 1e6 * 3 < (1.5 - 0.75) * ball.radius
-    assert "the flight of projectiles[1]" in (plan.complaint(2.0**-23) or "")
+    assert "the flight of projectiles[1]" in (plan.complaint() or ("", ""))[1]
 
 
 @pytest.mark.parametrize("layout", ["lattice"], indirect=True)
@@ -101,9 +108,11 @@ def test_memory_grows_as_the_arrays_of_the_simulation_do() -> None:
     materials, device = {"glass": Material()}, open_device("cpu")
 
     def memory(cells: tuple[int, int, int], horizon: float) -> tuple[int, int]:
-        bodies, solver = [Body(name="a", material="glass", cells=cells)], Solver(horizon=horizon)
-        sim = Simulation(device, build_solid(bodies), materials, solver, Floor(enabled=False))
-        return make_plan(bodies, materials, solver).memory, held_bytes(sim)
+        bodies = [Body(name="a", material="glass", cells=cells)]
+        setup = bond_setup(bodies=bodies, materials=materials, horizon=horizon,
+                           floor=Floor(enabled=False))
+        sim = Simulation(device, make_world(build_solid(bodies), setup))
+        return make_plan(setup).memory, held_bytes(sim)
 
     small, wide, far = (memory(cells, horizon) for cells, horizon in (
         ((128, 64, 8), 2.0), ((128, 128, 8), 2.0), ((128, 128, 8), 6.0)))
@@ -139,10 +148,11 @@ def test_the_pace_is_of_steps_that_were_done(device: Device, monkeypatch) -> Non
     monkeypatch.setattr(Simulation, "advance", watched)
     monkeypatch.setattr("vfx.sim.bonds.pace.time.perf_counter", lambda: now[0])
     body = Body(name="a", material="glass", cells=(8, 8, 2), velocity=(0.0, -5.0, 0.0))
-    pace = seconds_per_bond(device, body, Material(), Solver(timestep=2.0**-25))
+    setup = bond_setup(bodies=[body], materials={"glass": Material()}, timestep=2.0**-25)
+    pace = seconds_per_bond(device, body, Material(), setup.settings)
     assert len(done) > 2
     assert len(set(bonds)) == 1
-    assert bonds[0] == make_plan([body], {"glass": Material()}, Solver()).n_bonds
+    assert bonds[0] == make_plan(setup).n_bonds
     assert pace == pytest.approx(3.0 / bonds[0])
 
 

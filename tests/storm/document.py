@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import types
 import typing
 from collections.abc import Callable
 from random import Random
@@ -54,7 +55,7 @@ def base() -> Table:
                     "center": [0.0, 0.07, 0.0]}],
         "materials": {"glass": {}},
         "projectiles": [{"position": [0.0, 0.07, 0.0135], "velocity": [0.0, 0.0, -60.0]}],
-        "sim": {"timestep": "auto"}, "light": {"environment": "sky.exr"},
+        "sim": {"bonds": {"timestep": "auto"}}, "light": {"environment": "sky.exr"},
         "render": {"resolution": [8, 6], "samples": 1},
     }
 
@@ -81,6 +82,8 @@ def _table(random: Random, made: Table, heading: str,
     name = heading.strip("[]")
     if name in SECTIONS:
         return typing.cast(Table, made.setdefault(name, {}))
+    if name.startswith("sim."):
+        return typing.cast(Table, made.setdefault("sim", {}).setdefault(name[4:], {}))
     if name in LISTS:
         entries = made.setdefault(name, [])
         if not entries or (len(entries) < 4 and random.random() < 0.3):
@@ -135,6 +138,9 @@ def _of(random: Random, hint: Any, single: Callable[[Any], Any]) -> Any:
         if random.random() < 0.2 and kinds and kinds[0] in (int, float):
             return [single(kinds[0])] * len(kinds)
         return [_of(random, kind, single) for kind in kinds]
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        kind, words = typing.get_args(hint)
+        return single(kind) if random.random() < 0.7 else random.choice(typing.get_args(words))
     return single(hint)
 
 
@@ -147,7 +153,7 @@ def _allowed(random: Random, kind: Any, rule: Rule) -> Any:
     if kind is bool:
         return random.random() < 0.5
     if kind is str:
-        return random.choice(rule.choices) if rule.choices else random.choice(TEXTS)
+        return random.choice(list(rule.choices)) if rule.choices else random.choice(TEXTS)
     low, high = _range(rule)
     number = random.choice([_log_uniform, Random.uniform, _everyday])(random, low, high)
     if kind is int:

@@ -1,0 +1,239 @@
+"""What a solver is given and what it gives: types alone.
+
+A solver is a room of its own (``sim/bonds``, …) behind one :class:`Room` in the table of
+:mod:`vfx.sim.schedule`. A :class:`Setup` is what a shot says, before anything is built: enough to
+plan. A :class:`World` is what a solver gets: the solid, and what a shot does to it as arrays.
+
+Time [s] counts from the first frame. How a solver divides it is its own affair: it stops at
+moments of its own, the one nearest to the time asked for.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+import numpy as np
+
+from vfx.geometry.handoff.bodies import Body
+from vfx.geometry.handoff.products import turned
+from vfx.geometry.handoff.types import Array, Motion, Solid
+from vfx.sim.settings import (
+    Collider,
+    Complaint,
+    Crack,
+    Floor,
+    Material,
+    Projectile,
+    Region,
+    Shared,
+    Weakening,
+)
+
+if TYPE_CHECKING:
+    from vfx.device import Device
+
+#: The settings of a room, ``[sim.<room>]``.
+S = TypeVar("S")
+S_co = TypeVar("S_co", covariant=True)
+
+
+class Unstable(Exception):  # noqa: N818 (it reads as what happened)
+    """The run blew up; the message says where, when and what to change."""
+
+
+@dataclass(frozen=True)
+class Clock:
+    """How a shot says when its frames are: by the speed of the shot, or by steps of a solver."""
+
+    fps: float = 24.0
+    steps_per_frame: int | None = 500       # None where time_scale is given
+    time_scale: float | None = None
+
+    @property
+    def frame_time(self) -> float | None:
+        """Simulated time [s] from frame to frame, None where its steps are given."""
+        return None if self.time_scale is None else self.time_scale / self.fps
+
+
+@dataclass(frozen=True, kw_only=True)
+class Given(Generic[S]):
+    """What a shot says that a plan and a solver both need."""
+
+    settings: S                                     # the room's own
+    materials: Mapping[str, Material]
+    shared: Shared = Shared()
+    bodies: tuple[Body, ...] = ()
+    floor: Floor = Floor()
+    projectiles: tuple[Projectile, ...] = ()
+    colliders: tuple[Collider, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setup(Given[S]):
+    """All that a shot says about its simulation; nothing is built yet."""
+
+    clock: Clock = Clock()
+    regions: tuple[Region, ...] = ()
+    weakening: tuple[Weakening, ...] = ()
+    cracks: tuple[Crack, ...] = ()
+
+
+@dataclass(frozen=True)
+class Wall:
+    """Lines in a plane, extruded along its normal: bonds that cross one are weak."""
+
+    number: int         # of the [[weakening]] it is of, counted from 1
+    origin: Array       # (3,) float64 [m]: of the plane
+    axes: Array         # (2, 3) float64: of the plane
+    segment: Array      # (s, 4) float64 [m]: ends of the lines in the plane
+
+    def place(self, position: Array) -> Array:
+        """Return where (n, 3) positions are in the plane, (n, 2) float64 [m]."""
+        return turned(position - self.origin, self.axes)
+
+
+@dataclass(frozen=True)
+class Controls:
+    """What a shot does to the n elements of a solid, made by :mod:`vfx.sim.control.controls`."""
+
+    strength: tuple[Array, ...] # (n,) float64 each: factors of the limit, multiplied in this order
+    held: Array                 # (n,) int32: row of ``drive`` that holds an element, or -1
+    drive: Array                # (k, 4) float64: velocity [m/s], and when it is let go [s]
+    walls: tuple[Wall, ...]
+    cuts: Array                 # (c, 3, 3) float64 [m]: a corner of a rectangle and two sides
+    idle_regions: tuple[int, ...]       # [[regions]] that cover no element, counted from 1
+    unmet: tuple[int, ...]              # [[weakening]] that does nothing but by a wall
+
+
+@dataclass(frozen=True, kw_only=True)
+class World(Given[S]):
+    """What a solver moves: all bodies as one solid, and what acts on them."""
+
+    solid: Solid
+    controls: Controls
+
+
+@dataclass(frozen=True)
+class Matter:
+    """What one solver hands to the next: n elements, in the solid's order."""
+
+    time: float                 # [s]
+    position: Array             # (n, 3) float64 [m]
+    velocity: Array             # (n, 3) float64 [m/s]
+    damage: Array               # (n,) float32: 0..1
+    broken: Array = field(      # (e,) int32: adjacency edges that do not hold any more, ascending
+        default_factory=lambda: np.zeros(0, np.int32))
+
+
+class Outcome(enum.Enum):
+    """Why a solver came back from :meth:`Solver.advance`."""
+
+    REACHED = "it is at the moment that was asked for"
+    PAUSED = "the seconds it was given are over"
+    QUIET = "nothing breaks any more: another solver may take the matter"
+    IMPACT = "something hits hard: another solver may take the matter"
+
+
+class Solver(Protocol):
+    """Bodies in motion.
+
+    Neither the pieces in which time is asked for nor a restored state changes a bit of what
+    comes out.
+    """
+
+    @property
+    def time(self) -> float:
+        """Simulated time [s]: a moment of the solver's own."""
+
+    @property
+    def step(self) -> int:
+        """Steps done, for the history and for how fast it is."""
+
+    def moment(self, time: float) -> float:
+        """Return the moment [s] at which :meth:`advance` to a time stops: the nearest."""
+
+    def advance(self, until: float, seconds: float) -> Outcome:
+        """Go on to the moment of ``until`` [s], for about ``seconds`` of the computer's time.
+
+        Comes back before, to be told to go on, when they are over or when another solver may
+        take the matter. Raises :class:`Unstable`.
+        """
+
+    def frame(self, number: int, since: float) -> Motion:
+        """Return the state as a frame, with what broke after the moment ``since`` [s]."""
+
+    def broken(self) -> Array:
+        """Return the adjacency edges that do not hold any more, (e,) int32, ascending."""
+
+    def matter(self) -> Matter:
+        """Return what the next solver needs to take over."""
+
+    def place(self, matter: Matter) -> None:
+        """Take over; raises ValueError where the matter is none it can go on with."""
+
+    def tallies(self) -> dict[str, float]:
+        """Return one row of the history: ``time`` [s] and other numbers by name."""
+
+    def notes(self) -> list[str]:
+        """Return what the artist should know of the world it was built for."""
+
+    def state(self) -> dict[str, Array]:
+        """Return everything that is needed to go on bit for bit."""
+
+    def restore(self, state: Mapping[str, Array]) -> None:
+        """Go back to a :meth:`state`; raises ValueError, having changed nothing, if it is none."""
+
+
+class Plan(Protocol[S_co]):
+    """What a simulation will need, worked out from its setup before anything is built."""
+
+    @property
+    def settings(self) -> S_co:
+        """The room's settings, with numbers where the shot says "auto"."""
+
+    @property
+    def frame_time(self) -> float:
+        """Simulated time [s] from frame to frame."""
+
+    @property
+    def memory(self) -> int:
+        """Bytes of memory of the whole process at the peak, an estimate from above."""
+
+    def complaint(self) -> Complaint | None:
+        """Return why it cannot run, or None: the key, as ``sim.<room>.<key>``, and a sentence."""
+
+    def n_steps(self, time: float) -> int:
+        """Return how many steps there are to a time [s]."""
+
+    def time_text(self) -> str:
+        """Return what a frame is made of: "500 steps of 1.2e-07 s"."""
+
+    def body_text(self, number: int) -> str:
+        """Return what a body comes to, counted from 0."""
+
+    def lines(self) -> list[str]:
+        """Return what ``vfx check`` tells of the whole."""
+
+
+@dataclass(frozen=True)
+class Room(Generic[S]):
+    """A solver as the table has it. Its settings have defaults for all keys."""
+
+    settings: type[S]
+    #: Time of a frame [s] whose steps the setup gives; None where that has to be planned.
+    frame_time: Callable[[Setup[S]], float | None]
+    #: Raises ValueError or ArithmeticError where no numbers come out.
+    plan: Callable[[Setup[S]], Plan[S]]
+    #: Seconds that a step takes here, tried out for a moment.
+    pace: Callable[[Device, Setup[S]], float]
+    #: Strain limit of each element, (n,).
+    strain_limits: Callable[[World[S]], Array]
+    #: Raises ValueError with a sentence where the world cannot be simulated as it is.
+    build: Callable[[Device, World[S]], Solver]
+
+
+#: A room whose settings are of some class.
+AnyRoom = Room[Any]
