@@ -89,7 +89,7 @@ class Subject:
     name: str
     solid: Solid
     faces: Faces
-    fragments: Pieces
+    pieces: Pieces
     camera: Camera
 
 
@@ -128,7 +128,7 @@ def make_subject(case: str, request: Request) -> Subject:
                     height=0.3, elements=elements or ELEMENTS["serpent"])
         camera = Camera(position=(0.25, 0.35, 0.7), target=(0.0, 0.12, 0.0))
     solid = _cached_solid(case, body, request)
-    name = f"{case}, {solid.n_particles} elements in {PIECES} pieces"
+    name = f"{case}, {solid.n_elements} elements in {PIECES} pieces"
     return Subject(name, solid, all_faces(solid), pieces_apart(solid, PIECES), camera)
 
 
@@ -146,7 +146,7 @@ def pieces_apart(solid: Solid, pieces: int) -> Pieces:
         id=np.arange(pieces, dtype=np.int32), rotation=rotation,
         translation=site + move - np.einsum("kij,kj->ki", rotation, site), center=site + move,
         velocity=still, angular_velocity=still, mass=count.astype(float),
-        damage=np.zeros(solid.n_particles, np.float32),
+        damage=np.zeros(solid.n_elements, np.float32),
         projectile_position=np.zeros((0, 3)), projectile_radius=np.zeros(0))
 
 
@@ -158,10 +158,10 @@ def measure_rays(device: Device, subject: Subject, sky: Sky,
     look = Surroundings(Light(), (), {}, Floor(False), FloorLook(), None)
     frame = timed(lambda: make_scene(device, subject, look, sky, film, view), 3)
     scene = make_scene(device, subject, look, sky, film, view)
-    boundary = make_boundary(device, subject.solid, subject.faces, subject.fragments)
+    boundary = make_boundary(device, subject.solid, subject.faces, subject.pieces)
     triangle = boundary.triangle
     build = timed(
-        lambda: build_bvh(device, triangle, boundary.group, fragment=boundary.piece), REPEATS)
+        lambda: build_bvh(device, triangle, boundary.group, piece=boundary.piece), REPEATS)
     rays = camera_rays(device, scene, film, view)
     walk = timed(lambda: scene.first_hits(rays), REPEATS)
     n_rays = len(rays.pixel)
@@ -227,7 +227,7 @@ def _frame_cost(device: Device, subject: Subject, around: Surroundings, sky: Sky
 def make_scene(device: Device, subject: Subject, around: Surroundings, sky: Sky, film: Film,
                view: View) -> Scene:
     """Return a subject's scene: its boundary, tree and tables."""
-    return frame_scene(device, subject.solid, subject.faces, subject.fragments, around, sky, film,
+    return frame_scene(device, subject.solid, subject.faces, subject.pieces, around, sky, film,
                        subject.camera, view)
 
 

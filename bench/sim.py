@@ -88,9 +88,9 @@ def measure_case(
     case = name + (f" at step {request.at:,}" if request.at else "")
     case += "" if request.contact else ", no contact"
     rows = [
-        Row(case, "particles", simulation.solid.n_particles, ""),
+        Row(case, "particles", simulation.solid.n_elements, ""),
         Row(case, "bonds", directed, "directed"),
-        Row(case, "bonds of a particle, mean", directed / simulation.solid.n_particles, ""),
+        Row(case, "bonds of a particle, mean", directed / simulation.solid.n_elements, ""),
         Row(case, "bonds of a particle, most", int(simulation.initial_bonds.max()), "at the start"),
         Row(case, "bonds broken while timed", directed // 2 - simulation.n_bonds, ""),
         Row(case, "points", points, "s"),

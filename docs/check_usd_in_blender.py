@@ -37,18 +37,18 @@ class Truth:
         self.volume = np.bincount(self.label, self.solid["volume"], minlength=len(self.birth))
 
     def frame(self, frame: int) -> dict[str, np.ndarray]:
-        """Return the fragments of a frame."""
+        """Return the pieces of a frame."""
         with np.load(self._work / f"align/frame.{frame:04d}.npz") as arrays:
             return {name: arrays[name] for name in arrays.files}
 
-    def place(self, fragments: dict[str, np.ndarray], number: int) -> tuple[np.ndarray, np.ndarray]:
+    def place(self, pieces: dict[str, np.ndarray], number: int) -> tuple[np.ndarray, np.ndarray]:
         """Return a piece's rotation and its centre in a frame; densities are even in a body."""
         mine = np.flatnonzero(self.label == number)
         weight = self.solid["volume"][mine]
         center = weight @ self.solid["position"][mine] / weight.sum()
-        row = np.searchsorted(fragments["id"], fragments["fragment"][mine[0]])
-        rotation = fragments["rotation"][row]
-        return rotation, rotation @ center + fragments["translation"][row]
+        row = np.searchsorted(pieces["id"], pieces["fragment"][mine[0]])
+        rotation = pieces["rotation"][row]
+        return rotation, rotation @ center + pieces["translation"][row]
 
 
 def y_up(points: np.ndarray) -> np.ndarray:
@@ -74,22 +74,22 @@ def volume(mesh: bpy.types.Mesh) -> float:
 def compare(truth: Truth, frames: range, folders: dict[str, str]) -> list[str]:
     """Return what differs; folders say where in the USD an object stands."""
     scene, faults = bpy.context.scene, []
-    pieces = {item.name for item in scene.objects if item.type == "MESH"
+    meshes = {item.name for item in scene.objects if item.type == "MESH"
               and item.name in truth.number}
     for frame in frames:
         for part in (0.0, 0.25, 0.5, 0.75) if frame < frames[-1] else (0.0,):
             scene.frame_set(frame, subframe=part)
             graph = bpy.context.evaluated_depsgraph_get()
-            fragments = truth.frame(frame) if part == 0.0 else None
+            pieces = truth.frame(frame) if part == 0.0 else None
             total = 0.0
             for shown in graph.object_instances:
                 item, matrix = shown.object, np.array(shown.matrix_world)
                 folder = "instances" if shown.is_instance else folders.get(item.name)
                 if folder == "debris":
-                    share, found = compare_points(truth, frame + part, fragments, pieces, item,
+                    share, found = compare_points(truth, frame + part, pieces, meshes, item,
                                                   matrix)
                 elif folder is not None:
-                    share, found = compare_mesh(truth, frame + part, fragments, folder, item,
+                    share, found = compare_mesh(truth, frame + part, pieces, folder, item,
                                                 matrix)
                 else:
                     continue
@@ -101,7 +101,7 @@ def compare(truth: Truth, frames: range, folders: dict[str, str]) -> list[str]:
     return faults
 
 
-def compare_mesh(truth: Truth, when: float, fragments: dict[str, np.ndarray] | None, folder: str,
+def compare_mesh(truth: Truth, when: float, pieces: dict[str, np.ndarray] | None, folder: str,
                  item: bpy.types.Object, matrix: np.ndarray) -> tuple[float, list[str]]:
     """Return the volume [m^3] of a mesh that is seen, and what is wrong with it."""
     local = vectors(item.data.vertices, "co", 3)
@@ -111,8 +111,8 @@ def compare_mesh(truth: Truth, when: float, fragments: dict[str, np.ndarray] | N
     if is_there != expected:
         return volume(item.data) * is_there, [f"is {'' if is_there else 'not '}there"]
     found = []
-    if fragments is not None and folder != "unbroken":
-        rotation, center = truth.place(fragments, truth.number[item.name])
+    if pieces is not None and folder != "unbroken":
+        rotation, center = truth.place(pieces, truth.number[item.name])
         error = np.abs(local @ rotation.T + center - world).max()
         # Of instances Blender takes the turn in half precision.
         if error > TOLERANCE + (2e-3 * np.abs(local).max() if folder == "instances" else 0.0):
@@ -120,20 +120,20 @@ def compare_mesh(truth: Truth, when: float, fragments: dict[str, np.ndarray] | N
     return volume(item.data) * is_there, found
 
 
-def compare_points(truth: Truth, when: float, fragments: dict[str, np.ndarray] | None,
-                   pieces: set[str], item: bpy.types.Object,
+def compare_points(truth: Truth, when: float, pieces: dict[str, np.ndarray] | None,
+                   meshes: set[str], item: bpy.types.Object,
                    matrix: np.ndarray) -> tuple[float, list[str]]:
     """Return the volume [m^3] of debris that is seen, and what is wrong with it."""
-    number = np.array(sorted(set(truth.label.tolist()) - {truth.number[name] for name in pieces}))
+    number = np.array(sorted(set(truth.label.tolist()) - {truth.number[name] for name in meshes}))
     if item.name != "debris":
         number = number[truth.material[number] == item.name]
     radius = vectors(item.data.points, "radius", 1)[:, 0]
     found = []
     if wrong := int(((radius > LEAST_EXTENT) != (truth.birth[number] <= when)).sum()):
         found.append(f"{wrong} of {len(number)} points are there too early or too late")
-    if fragments is not None:
+    if pieces is not None:
         world = y_up(vectors(item.data.points, "co", 3) @ matrix[:3, :3].T + matrix[:3, 3])
-        center = [truth.place(fragments, each)[1] for each in number]
+        center = [truth.place(pieces, each)[1] for each in number]
         if (error := np.abs(world - center).max()) > TOLERANCE:
             found.append(f"is {error:.2g} m off")
     return float((4.0 / 3.0 * np.pi * radius**3).sum()), found

@@ -1,1 +1,1 @@
-"""Shapes divided into elements, the data between stages, and the fragments of a frame."""
+"""Shapes divided into elements, the data between stages, and the pieces of a frame."""

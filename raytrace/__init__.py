@@ -1,1 +1,1 @@
-"""Solid, fragments, camera and light to a picture: the ray tracer and its EXR files."""
+"""Solid, pieces, camera and light to a picture: the ray tracer and its EXR files."""

@@ -88,7 +88,7 @@ struct Described {
     INOUT float *normal;        // (pixels, 3): facing the ray
     INOUT float *position;      // (pixels, 3)
     INOUT float *albedo;        // (pixels, 3)
-    INOUT int *identity;        // (pixels, 4): fragment, element, material, triangle; -1: none
+    INOUT int *identity;        // (pixels, 4): piece_id, element, material, triangle; -1: none
 };
 
 // What each ray meets first, written to its pixel: the values of the data passes.
@@ -116,7 +116,7 @@ KERNEL void describe(int n, Scene scene, Rays rays, Described described)
         store_vec3(described.position, pixel, s.position);
         store_vec3(described.albedo, pixel,
                    s.finish.kind == KIND_GLASS ? one() : s.finish.albedo);
-        identity[0] = s.fragment;
+        identity[0] = s.piece_id;
         identity[1] = s.element;
         identity[2] = s.material;
         identity[3] = s.triangle;

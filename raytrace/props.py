@@ -39,7 +39,7 @@ class Prop:
         return np.array([np.interp(time, self.key[:, 0], axis) for axis in self.key[:, 1:].T])
 
 
-def prop_rows(fragments: Pieces, props: Sequence[Prop], first_material: int,
+def prop_rows(pieces: Pieces, props: Sequence[Prop], first_material: int,
               origin: Array) -> Array:
     """Return the table (n, 16) float32 of a frame's balls, then of ``props`` at its time.
 
@@ -47,10 +47,10 @@ def prop_rows(fragments: Pieces, props: Sequence[Prop], first_material: int,
     """
     upright = np.eye(3).ravel()
     rows = [[*upright, *(place - origin), radius, 0.0, 0.0, materials.BALL] for place, radius
-            in zip(fragments.projectile_position, fragments.projectile_radius, strict=True)]
+            in zip(pieces.projectile_position, pieces.projectile_radius, strict=True)]
     for number, prop in enumerate(props):
         turn = upright if prop.rotation is None else prop.rotation.ravel()
         half = (prop.radius, 0.0, 0.0) if prop.radius > 0.0 else 0.5 * np.array(prop.size)
-        rows.append([*turn, *(prop.place(fragments.time) - origin), *half,
+        rows.append([*turn, *(prop.place(pieces.time) - origin), *half,
                      first_material + number])
     return np.array(rows, np.float32).reshape(-1, PROP_FLOATS)

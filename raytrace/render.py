@@ -1,4 +1,4 @@
-"""Render a frame: solid, fragments, camera and light in, named passes out.
+"""Render a frame: solid, pieces, camera and light in, named passes out.
 
 Camera rays (:mod:`vfx.raytrace.camera.camera`) go through the scene (:mod:`vfx.raytrace.scene`)
 and what they bring back adds up on the film (:mod:`vfx.raytrace.film.film`).
@@ -30,7 +30,7 @@ from vfx.geometry.handoff.products import along
 from vfx.geometry.handoff.types import Array, Faces, Pieces, Solid
 from vfx.raytrace.boundary.make import make_boundary
 from vfx.raytrace.camera.camera import CameraRays, View, camera_view
-from vfx.raytrace.camera.motion import Neighbors, forward_motion, moved_fragments, shutter_times
+from vfx.raytrace.camera.motion import Neighbors, forward_motion, moved_pieces, shutter_times
 from vfx.raytrace.camera.path import CameraPath, resting_path
 from vfx.raytrace.film.denoise import denoised
 from vfx.raytrace.film.film import FilmSums, data_passes, data_window, tile_chunks
@@ -74,7 +74,7 @@ def render_frame(*arguments: Any, **settings: Any) -> dict[str, Array]:
 def render_picture(
     device: Device,
     solid: Solid,
-    fragments: Pieces,
+    pieces: Pieces,
     camera: Camera | CameraPath,
     light: Light,
     looks: Mapping[str, Look | MaterialLook],
@@ -105,7 +105,7 @@ def render_picture(
     path = camera if callable(camera) else resting_path(camera)
     around = Surroundings(light, area_lights, looks, floor, floor_look, texture,
                           dict(images or {}), props)
-    shoot = _Shoot(device, solid, all_faces(solid) if faces is None else faces, fragments,
+    shoot = _Shoot(device, solid, all_faces(solid) if faces is None else faces, pieces,
                    near or Neighbors(), path, around, sky_on_device(device, environment), film)
     data = shoot.data()
     sums = shoot.expose(progress)
@@ -116,24 +116,24 @@ def render_picture(
     # The filtered albedo stands for the one of the centres.
     pixels = data | means
     matte_channels, matte_header = (
-        mattes(pixels, solid, fragments, film, [prop.name for prop in props])
+        mattes(pixels, solid, pieces, film, [prop.name for prop in props])
         if "cryptomatte" in film.passes else ({}, {}))
-    return Picture(named_passes(pixels, fragments, light, film), matte_channels, matte_header,
+    return Picture(named_passes(pixels, pieces, light, film), matte_channels, matte_header,
                    float(device.to_host(sums.count).mean()))
 
 
 class _Shoot:
     """One frame in front of its camera."""
 
-    def __init__(self, device: Device, solid: Solid, faces: Faces, fragments: Pieces,
+    def __init__(self, device: Device, solid: Solid, faces: Faces, pieces: Pieces,
                  near: Neighbors, path: CameraPath, around: Surroundings, sky: Sky,
                  film: Film) -> None:
         self.device, self.solid, self.faces, self.film = device, solid, faces, film
-        self.fragments, self.near, self.path = fragments, near, path
+        self.pieces, self.near, self.path = pieces, near, path
         self.around, self.sky = around, sky
         self.window = data_window(film)
         self.tiles = np.arange(self.window.n_tiles, dtype=np.int32)
-        self.camera = path(fragments.frame)
+        self.camera = path(pieces.frame)
         self._kept: dict[float, tuple[Scene, CameraRays]] = {}
 
     def data(self) -> dict[str, Array]:
@@ -152,11 +152,11 @@ class _Shoot:
         pixels["forward"] = np.zeros((window.height, window.width, 2), np.float32)
         if "forward" in self.film.passes:
             pixels["forward"] = forward_motion(
-                self.fragments, self.near, self.faces, position=pixels["world"], met=met,
+                self.pieces, self.near, self.faces, position=pixels["world"], met=met,
                 element=pixels["identity"][..., 1], material=pixels["identity"][..., 2],
                 triangle=pixels["identity"][..., 3],
                 direction=self._directions(view), view=view,
-                next_view=camera_view(self.path(self.fragments.frame + 1), self.film),
+                next_view=camera_view(self.path(self.pieces.frame + 1), self.film),
                 resolution=self.film.resolution, props=self.around.props,
                 first_prop=first_prop_row(self.solid))
         return pixels
@@ -208,13 +208,13 @@ class _Shoot:
         kept = [scene.n_triangles for scene, _ in self._kept.values()]
         if sum(kept) + max(kept, default=0) > KEPT_TRIANGLES:
             self._kept.clear()
-        camera = self.path(self.fragments.frame + time)
+        camera = self.path(self.pieces.frame + time)
         view = camera_view(camera, self.film)
         scene = frame_scene(self.device, self.solid, self.faces,
-                            moved_fragments(self.fragments, self.near, time, self.faces),
+                            moved_pieces(self.pieces, self.near, time, self.faces),
                             self.around, self.sky, self.film, camera, view)
         rays = CameraRays(self.device, view, self.film, origin=scene.origin,
-                          index_mask=scene.index_mask, seed=self.fragments.frame)
+                          index_mask=scene.index_mask, seed=self.pieces.frame)
         self._kept[time] = scene, rays
         return scene, rays
 
@@ -229,11 +229,11 @@ class _Shoot:
         return direction
 
 
-def frame_scene(device: Device, solid: Solid, faces: Faces, fragments: Pieces,
+def frame_scene(device: Device, solid: Solid, faces: Faces, pieces: Pieces,
                 around: Surroundings, sky: Sky, film: Film, camera: Camera, view: View) -> Scene:
     """Return the scene of a frame as a camera sees it."""
     reach = float(np.linalg.norm(np.array(camera.target) - view.eye))
-    return Scene(device, make_boundary(device, solid, faces, fragments), solid, fragments, around,
+    return Scene(device, make_boundary(device, solid, faces, pieces), solid, pieces, around,
                  sky, film, eye=view.eye, reach=reach,
                  pixel_angle=2.0 * view.half_height / film.resolution[1],
                  fade_distance=FADE_DISTANCES * reach)

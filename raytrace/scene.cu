@@ -29,11 +29,11 @@ KERNEL void slot_tags(
     const int *triangle_piece,    // (triangles,)
     const int *first,             // (faces,): first triangle of each face
     const int *owner,             // (faces,): element
-    const int *twin,              // (faces,): its copy on the other fragment, or -1
+    const int *twin,              // (faces,): its copy on the other piece, or -1
     const int *dress,             // (faces,): first of its corners on the surface, or -1
     const float *normal,          // (cs, 3): of corners on the surface
     const float *uv,              // (cs, 2)
-    const int *fragment,          // (pieces,): ids
+    const int *piece_id,          // (pieces,): ids
     const int *body,              // (elements,)
     OUT int *tag)                 // (n, 8)
 {
@@ -45,7 +45,7 @@ KERNEL void slot_tags(
         const int face = triangle_face[triangle], number = triangle - first[face];
         const bool is_fracture = twin[face] >= 0;
         own[TAG_PIECE] = triangle_piece[triangle];
-        own[TAG_FRAGMENT] = fragment[own[TAG_PIECE]];
+        own[TAG_PIECE_ID] = piece_id[own[TAG_PIECE]];
         own[TAG_ELEMENT] = owner[face];
         own[TAG_MATERIAL] = FIXED_MATERIALS + 2 * body[owner[face]] + (is_fracture ? 1 : 0);
         if (is_fracture) own[TAG_PARTNER] = slot_of[first[twin[face]] + number];

@@ -27,7 +27,7 @@
 #define M_TEXTURE 19            // row of the table of images, or -1
 // Columns of the table of what a slot of the tree holds.
 #define TAG_INTS 8
-#define TAG_FRAGMENT 0
+#define TAG_PIECE_ID 0
 #define TAG_PIECE 1
 #define TAG_ELEMENT 2
 #define TAG_MATERIAL 3
@@ -86,7 +86,7 @@ struct Meeting {
 struct Surface {
     Vec3 position;
     Vec3 flat, normal;          // of the geometry and for shading; both face the ray
-    int material, fragment, piece, element, partner, triangle;
+    int material, piece_id, piece, element, partner, triangle;
     bool enters;                // whether the ray enters the piece, or leaves it
     Finish finish;
 };
@@ -280,7 +280,7 @@ DEVICE Surface surface_at(const Scene &scene, Vec3 origin, Vec3 direction, Meeti
 {
     Surface s;
     s.position = origin + met.t * direction;
-    s.fragment = s.piece = s.element = s.partner = s.triangle = -1;
+    s.piece_id = s.piece = s.element = s.partner = s.triangle = -1;
     s.enters = true;
     const float finest = seen * scene.pixel_angle;
     if (met.kind == MET_FLOOR) {
@@ -327,7 +327,7 @@ DEVICE Surface surface_at(const Scene &scene, Vec3 origin, Vec3 direction, Meeti
     }
     const int *tag = scene.tag + TAG_INTS * (int64)met.number;
     const float *pose = scene.pose + 12 * (int64)tag[TAG_PIECE];
-    s.fragment = tag[TAG_FRAGMENT];
+    s.piece_id = tag[TAG_PIECE_ID];
     s.piece = tag[TAG_PIECE];
     s.element = tag[TAG_ELEMENT];
     s.material = tag[TAG_MATERIAL];
@@ -362,7 +362,7 @@ DEVICE int medium_of(const Scene &scene, const Inside &inside)
 {
     int lowest = -1;
     for (int k = 0; k < inside.count; ++k) {
-        const int row = scene.piece_material[inside.fragment[k]];
+        const int row = scene.piece_material[inside.piece[k]];
         if (lowest < 0 || row < lowest) lowest = row;
     }
     return lowest;

@@ -105,7 +105,7 @@ class Scene:
         self.n_triangles = len(boundary.triangle)
         self.index_mask = (1 << (film.samples - 1).bit_length()) - 1
         self.tree: Bvh = build_bvh(device, boundary.triangle, boundary.group,
-                                   fragment=boundary.piece)
+                                   piece=boundary.piece)
         self._inside = device.from_host(self._pieces_around(boundary, eye - self.origin))
         boundary.drop_triangles()
         table = materials.material_table(solid, around.looks, around.floor_look,
@@ -154,7 +154,7 @@ class Scene:
         """Write what rays meet first to their places: distance, normal, position, albedo, ids.
 
         ``passes`` holds device arrays of all places, with 1, 3, 3, 3 float32 and 4 int32 each:
-        ``distance``, ``normal``, ``position``, ``albedo``, and ``identity`` (fragment, element,
+        ``distance``, ``normal``, ``position``, ``albedo``, and ``identity`` (piece, element,
         material row, triangle).
         """
         index = rays.pixel if rays.index is None else rays.index

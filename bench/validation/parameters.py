@@ -25,7 +25,7 @@ from vfx.sim.bonds.simulate import Simulation
 from vfx.sim.control.controls import make_world
 from vfx.sim.settings import Floor, Material, Projectile
 
-#: A fragment of fewer elements is dust: less than a cube of two elements' edge.
+#: A piece of fewer elements is dust: less than a cube of two elements' edge.
 DUST = 8
 EARTHENWARE = Material(density=2200.0, bulk_modulus=2.94e9, strain_limit=1e-3)
 FRAGILE = replace(EARTHENWARE, strain_limit=5e-4)
@@ -36,21 +36,21 @@ GLASS = Material(density=2200.0, bulk_modulus=32.81e9, strain_limit=2e-3)
 class Outcome:
     """What is left of an object."""
 
-    n_fragments: int
-    largest: float          # share of the mass in the largest fragment
+    n_pieces: int
+    largest: float          # share of the mass in the largest piece
     dust: float             # share of the mass in dust
     speed: float            # [m/s] that the fastest hundredth of the mass exceeds
-    sizes: Array            # (fragments,) elements each, descending
+    sizes: Array            # (pieces,) elements each, descending
 
 
 def examine(sim: Simulation) -> Outcome:
-    """Count the fragments: connected components over unbroken adjacency edges."""
+    """Count the pieces: connected components over unbroken adjacency edges."""
     edge = np.delete(sim.solid.edge, sim.broken_edges(0)[0], axis=0)
-    n = sim.solid.n_particles
+    n = sim.solid.n_elements
     size = np.bincount(components(n, edge)[1])
     speed = np.linalg.norm(sim.velocity, axis=1)
     return Outcome(
-        n_fragments=len(size), largest=float(size.max() / n),
+        n_pieces=len(size), largest=float(size.max() / n),
         dust=float(size[size < DUST].sum() / n),
         speed=float(np.percentile(speed, 99)), sizes=np.sort(size)[::-1])
 
@@ -91,7 +91,7 @@ def tell(report: Report, what: str, outcomes: dict[float, Outcome]) -> None:
     """Print the outcomes of one study."""
     for value, outcome in outcomes.items():
         report.note(
-            f"{what} {value:g}: {outcome.n_fragments} fragments, largest "
+            f"{what} {value:g}: {outcome.n_pieces} pieces, largest "
             f"{100 * outcome.largest:.1f} %, dust {100 * outcome.dust:.1f} % of the mass, "
             f"the fastest hundredth above {outcome.speed:.3g} m/s")
 
@@ -107,7 +107,7 @@ def validate(report: Report) -> None:
               for limit in (0.01, 0.005, 0.001, 0.0005, 0.0002)}
     tell(report, "strain limit", limits)
     largest = [outcome.largest for outcome in limits.values()]
-    report.add("mass of the largest fragment as the strain limit falls",
+    report.add("mass of the largest piece as the strain limit falls",
                ", ".join(f"{value:.3f}" for value in largest),
                "falls, from whole at 0.01", falls(largest) and largest[0] == 1.0)
 
@@ -121,7 +121,7 @@ def validate(report: Report) -> None:
               for modulus in (2.94e8, 2.94e9, 8.82e9)}
     tell(report, "bulk modulus", moduli)
     largest = [outcome.largest for outcome in moduli.values()]
-    report.add("mass of the largest fragment as the bulk modulus grows",
+    report.add("mass of the largest piece as the bulk modulus grows",
                ", ".join(f"{value:.3f}" for value in largest), "rises: soft clay crumbles",
                falls(largest[::-1]))
 
@@ -131,9 +131,9 @@ def validate(report: Report) -> None:
         refused += [stiffness] if no else []
     report.note(f"a step of 2^-23 s is refused for K_S {refused}; 1e20 is run at 2^-27 s")
     tell(report, "K_S", shots)
-    count = [outcome.n_fragments for outcome in shots.values()]
+    count = [outcome.n_pieces for outcome in shots.values()]
     speed = [outcome.speed for outcome in shots.values()]
-    report.add("fragments as K_S grows", ", ".join(map(str, count)), "rises",
+    report.add("pieces as K_S grows", ", ".join(map(str, count)), "rises",
                count[0] < count[1] < count[2])
     report.add("ejection speed (fastest hundredth of the mass) as K_S grows",
                ", ".join(f"{value:.3g}" for value in speed) + " m/s", "rises",

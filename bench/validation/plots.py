@@ -82,17 +82,17 @@ def draw_energy(figure: Any, data: Data) -> None:
 
 
 def draw_parameters(figure: Any, data: Data) -> None:
-    """Draw the shares of largest fragment, chunks and dust in the mass for each study."""
+    """Draw the shares of largest piece, chunks and dust in the mass for each study."""
     panels = figure.subplots(1, len(data), sharey=True)
     for axes, (name, outcomes) in zip(panels, data.items(), strict=True):
         label = [f"{value:g}" for value in outcomes]
         largest = np.array([o.largest for o in outcomes.values()])
         dust = np.array([o.dust for o in outcomes.values()])
-        axes.bar(label, largest, color="#0072b2", label="largest fragment")
+        axes.bar(label, largest, color="#0072b2", label="largest piece")
         axes.bar(label, 1 - largest - dust, bottom=largest, color="#56b4e9", label="chunks")
         axes.bar(label, dust, bottom=1 - dust, color="#d55e00", label="dust (< 8 elements)")
         for at, outcome in enumerate(outcomes.values()):
-            axes.text(at, 1.02, str(outcome.n_fragments), ha="center", fontsize=7)
+            axes.text(at, 1.02, str(outcome.n_pieces), ha="center", fontsize=7)
         axes.set(xlabel=name, ylim=(0, 1.1))
         axes.tick_params(axis="x", labelsize=7, rotation=30)
     panels[0].set_ylabel("share of the mass")

@@ -1,4 +1,4 @@
-// The part of each Voronoi face that is inside the surface, as convex polygons; see regions.py.
+// The part of each Voronoi face that is inside the surface, as convex polygons; see cell_faces.py.
 #include "geometry/divide/convex.cuh"
 
 // How often the inside of a surface that crosses itself may lie upon itself.
@@ -189,10 +189,10 @@ KERNEL void write_whole_faces(
     }
 }
 
-// Room of one face while its region is put together.
+// Room of one face while its outline is put together.
 struct Assembly {
     int n_edges, most, failed;
-    int *from, *to;               // (most,): directed edges of the region's border
+    int *from, *to;               // (most,): directed edges of the outline
     int *order, *stack;           // (most,)
 };
 
@@ -307,19 +307,19 @@ struct Segments {
     const int *segment;           // (..., 4): as list_segments writes them
 };
 
-// Room for the regions of n faces, `room` edges in all, and what is put there.
+// Room for the outlines of n faces, `room` edges in all, and what is put there.
 struct RegionRoom {
     const int64 *start;           // (n + 1,): room of each face, in edges
     INOUT int *scratch;           // (9 room,)
     INOUT double *plane_place;    // (2 room,)
     OUT int *corner;              // (6 room,)
     OUT int *length;              // (2 room,)
-    OUT int *n_pieces;            // (n,)
-    OUT int *n_piece_corners;     // (n,)
+    OUT int *n_cut;               // (n,)
+    OUT int *n_cut_corners;       // (n,)
     OUT int *failed;              // (n,)
 };
 
-// Put together the regions of faces that the surface crosses, and cut them into convex pieces.
+// Put together the outlines of faces that the surface crosses, and cut them into convex polygons.
 KERNEL void assemble_regions(
     int n,
     const int *face,              // (n,): planes
@@ -386,32 +386,32 @@ KERNEL void assemble_regions(
             extent = maximum(extent, maximum(fabs(place_u[k] - place_u[0]),
                                              fabs(place_v[k] - place_v[0])));
         }
-        Region region = {n_placed, 1e-11 * extent * extent, loop_vertex, place_u, place_v, ring, 0,
+        Outline outline = {n_placed, 1e-11 * extent * extent, loop_vertex, place_u, place_v, ring, 0,
                          rooms.corner + 6 * room, rooms.length + 2 * room, 0, 0, 6 * most,
                          2 * most};
         if (n_loops < most) {
             loop[n_loops] = n_placed;
-            cut_region(&region, n_loops, loop, outer);
+            cut_outline(&outline, n_loops, loop, outer);
         } else s.failed = 1;
-        for (int k = 0; k < region.n_corners; ++k)
-            region.corner[k] = loop_vertex[region.corner[k]];
-        rooms.n_pieces[i] = region.n_pieces;
-        rooms.n_piece_corners[i] = region.n_corners;
+        for (int k = 0; k < outline.n_corners; ++k)
+            outline.corner[k] = loop_vertex[outline.corner[k]];
+        rooms.n_cut[i] = outline.n_polygons;
+        rooms.n_cut_corners[i] = outline.n_corners;
         rooms.failed[i] = s.failed;
     }
 }
 
-// Copy the pieces of faces to where they go.
-KERNEL void write_pieces(
+// Copy the polygons of faces to where they go.
+KERNEL void write_polygons(
     int n,
     const int *face, const int64 *room_start, const int *corner, const int *length,
-    const int *n_pieces,
+    const int *n_cut,
     const int64 *polygon_start, const int64 *corner_start,      // by plane
     OUT int64 *corner_end, OUT int *packed)
 {
     FOR_EACH(i, n) {
         int64 place = corner_start[face[i]], from = 6 * room_start[i];
-        for (int k = 0; k < n_pieces[i]; ++k) {
+        for (int k = 0; k < n_cut[i]; ++k) {
             const int count = length[2 * room_start[i] + k];
             for (int c = 0; c < count; ++c) packed[place++] = corner[from++];
             corner_end[polygon_start[face[i]] + k] = place;

@@ -1,7 +1,7 @@
 """The faces between clipped Voronoi cells: what of each is inside the surface.
 
 A face that the surface does not touch is wholly inside or outside. Of the others the border is
-known in pieces: the edges of surface polygons on the face, against their direction, and the
+known bit by bit: the edges of surface polygons on the face, against their direction, and the
 parts of the face's own edges that are inside. Followed from vertex to vertex these are loops,
 and the region within is cut into convex polygons (``convex.cuh``), without new vertices: each
 edge is also an edge of a polygon beside it.
@@ -80,20 +80,20 @@ def inner_polygons(
         start = device.from_host(room_start[first:end + 1] - room_start[first])
         size = int(room_start[end] - room_start[first])
         corner, length = xp.empty(6 * size, xp.int32), xp.empty(2 * size, xp.int32)
-        n_pieces, n_piece_corners, failed = (xp.empty(len(face), xp.int32) for _ in range(3))
+        n_cut, n_cut_corners, failed = (xp.empty(len(face), xp.int32) for _ in range(3))
         kernels.assemble_regions(
             len(face), face, faces, segments, position, device.struct(
                 "geometry/divide/cell_faces.cu", "RegionRoom", start=start,
                 scratch=xp.empty(9 * size, xp.int32),
                 plane_place=xp.empty(2 * size, xp.float64), corner=corner, length=length,
-                n_pieces=n_pieces, n_piece_corners=n_piece_corners, failed=failed))
-        parts.append((face, start, corner, length, n_pieces, n_piece_corners, failed))
+                n_cut=n_cut, n_cut_corners=n_cut_corners, failed=failed))
+        parts.append((face, start, corner, length, n_cut, n_cut_corners, failed))
 
-    # Lay whole faces and pieces out in the order of the planes.
+    # Lay whole faces and cut ones out in the order of the planes.
     n_polygons, polygon_corners = copies.copy(), copies * n_corners
-    for face, _, _, _, n_pieces, n_piece_corners, _ in parts:
-        n_polygons[face] = n_pieces
-        polygon_corners[face] = n_piece_corners
+    for face, _, _, _, n_cut, n_cut_corners, _ in parts:
+        n_polygons[face] = n_cut
+        polygon_corners[face] = n_cut_corners
     polygon_start = list_starts(device, n_polygons)
     corner_start = list_starts(device, polygon_corners)
     end_of = xp.zeros(int(polygon_start[-1]) + 1, xp.int64)
@@ -101,9 +101,9 @@ def inner_polygons(
     kernels.write_whole_faces(n_planes, plane_cell, cells.plane_start, cells.vertex_start,
                               cells.vertex_plane, cells.vertex, copies, n_corners,
                               polygon_start, corner_start, end_of[1:], vertex)
-    for face, start, corner, length, n_pieces, _, _ in parts:
-        kernels.write_pieces(len(face), face, start, corner, length, n_pieces, polygon_start,
-                             corner_start, end_of[1:], vertex)
+    for face, start, corner, length, n_cut, _, _ in parts:
+        kernels.write_polygons(len(face), face, start, corner, length, n_cut, polygon_start,
+                               corner_start, end_of[1:], vertex)
     failed = xp.concatenate([xp.flatnonzero(mixed).astype(xp.int32),
                              *(part[0][part[6] > 0] for part in parts)])
     return InnerPolygons(polygon_start, end_of, vertex, plane_cell, failed,

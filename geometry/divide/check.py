@@ -117,7 +117,7 @@ def check_faces(faces: Faces, edge: Array, position: Array, volume: Array) -> No
 
 def check_solid(solid: Solid) -> None:
     """Raise ValueError with a sentence if a solid of any kinds breaks an invariant."""
-    n_bodies, n = len(solid.length_scale), solid.n_particles
+    n_bodies, n = len(solid.length_scale), solid.n_elements
     if n == 0:
         raise ValueError("The solid has no elements.")
     if not np.isfinite(solid.position).all():

@@ -1,4 +1,4 @@
-// Connected pieces of clipped cells, and the volume within polygons; see pieces.py.
+// Connected lumps of clipped cells, and the volume within polygons; see clipped_cells.py.
 #include "device/device.cuh"
 
 // The plane under which the face between a cell and the neighbour beyond plane f is stored: that
@@ -79,8 +79,8 @@ struct Polygons {
     const int *vertex;            // (corners,)
 };
 
-// Number the connected pieces of each cell's border: polygons that share a vertex are connected.
-KERNEL void label_pieces(
+// Number the connected lumps of each cell's border: polygons that share a vertex are connected.
+KERNEL void label_lumps(
     int n,
     const int *which,
     const int64 *plane_start, const int *plane,
@@ -90,9 +90,9 @@ KERNEL void label_pieces(
     const int64 *corner_room,     // (n + 1,)
     INOUT int *parent,            // (polygon_room[n],)
     INOUT int *table,             // (4 corner_room[n],)
-    OUT int *surface_piece,       // (surface polygons,)
-    OUT int *inner_piece,         // (inner polygons, 2): in the lower and in the higher cell
-    OUT int *n_pieces)            // (n,)
+    OUT int *surface_lump,        // (surface polygons,)
+    OUT int *inner_lump,          // (inner polygons, 2): in the lower and in the higher cell
+    OUT int *n_lumps)             // (n,)
 {
     FOR_EACH_CHUNKED(i, n, 32) {
         const int p = which[i];
@@ -111,22 +111,22 @@ KERNEL void label_pieces(
                 visit_corners(up, key, value, room, node++, inner.vertex, inner.corner[s],
                               inner.corner[s + 1]);
         }
-        // Roots are the lowest polygons of their pieces: number them in order, as -1 - number.
-        int pieces = 0;
+        // Roots are the lowest polygons of their lumps: number them in order, as -1 - number.
+        int lumps = 0;
         for (int k = 0; k < node; ++k) {
             const int root = find_root(up, k);
-            key[k] = root == k ? pieces++ : key[root];
+            key[k] = root == k ? lumps++ : key[root];
         }
         node = 0;
         for (int64 s = surface.start[p]; s < surface.start[p + 1]; ++s)
-            surface_piece[s] = key[node++];
+            surface_lump[s] = key[node++];
         for (int64 f = plane_start[p]; f < plane_start[p + 1]; ++f) {
             const int64 stored = stored_plane(plane_start, plane, p, f);
             if (stored < 0) continue;
             for (int64 s = inner.start[stored]; s < inner.start[stored + 1]; ++s)
-                inner_piece[2 * s + (stored == f ? 0 : 1)] = key[node++];
+                inner_lump[2 * s + (stored == f ? 0 : 1)] = key[node++];
         }
-        n_pieces[i] = pieces;
+        n_lumps[i] = lumps;
     }
 }
 

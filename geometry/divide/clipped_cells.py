@@ -1,8 +1,8 @@
-"""From clipped cells to elements: connected pieces, volumes, adjacency, faces.
+"""From clipped cells to elements: connected lumps, volumes, adjacency, faces.
 
-A cell that the surface cuts into pieces becomes as many elements. A piece is what one closed
+A cell that the surface cuts into lumps becomes as many elements. A lump is what one closed
 outer border encloses, less what inner borders within it (bubbles) do: the border of a cell is
-numbered by connected parts, and a part that encloses a negative volume goes to the piece
+numbered by connected parts, and a part that encloses a negative volume goes to the lump
 around it. Volumes are exact, by the divergence theorem (yan-2023 eq. 9).
 """
 
@@ -19,7 +19,7 @@ from vfx.geometry.handoff.elements import Elements, Surface
 from vfx.geometry.handoff.types import Array, Faces
 from vfx.geometry.mesh.inspect import counted
 
-#: A piece of a cell that is smaller than this, relative to the cubed length scale, is no element.
+#: A lump of a cell that is smaller than this, relative to the cubed length scale, is no element.
 CHIP = 0.01
 
 if TYPE_CHECKING:
@@ -53,17 +53,17 @@ def assemble_elements(
         + np.bincount(outer_side, outer_moment[:, k], n_all) for k in range(4)], axis=1)
 
     cell_of = np.repeat(np.arange(n_cells), n_parts)
-    piece, n_bubbles = _pieces(clipped, cell_of, moment, outer_side, inner_side, device)
-    inner_side, outer_side = piece[inner_side], piece[outer_side]
-    n_pieces = int(piece.max()) + 1
-    of_cell = np.zeros(n_pieces, np.int64)
-    of_cell[piece] = cell_of
-    total = _sums(piece, moment, n_pieces)
+    lump, n_bubbles = _lumps(clipped, cell_of, moment, outer_side, inner_side, device)
+    inner_side, outer_side = lump[inner_side], lump[outer_side]
+    n_lumps = int(lump.max()) + 1
+    of_cell = np.zeros(n_lumps, np.int64)
+    of_cell[lump] = cell_of
+    total = _sums(lump, moment, n_lumps)
     host = _hosts(device, clipped, of_cell, total[:, 0] / (size[order] * frame.scale)[of_cell]**3,
                   inner_side)
 
-    # Elements are the pieces that are not part of another.
-    alone = host == np.arange(n_pieces)
+    # Elements are the lumps that are not part of another.
+    alone = host == np.arange(n_lumps)
     element = (np.cumsum(alone) - 1)[host]
     n_split = np.bincount(of_cell[alone], minlength=n_cells)[of_cell] > 1
     position = site[order[of_cell]]
@@ -75,7 +75,7 @@ def assemble_elements(
         length_scale=length_scale, edge=edge, faces=faces,
         notes=(f"{counted(len(volume), 'element')} from Voronoi cells, with sites "
                f"{length_scale:.4g} m apart or more",
-               *_notes(clipped, int((n_split & alone).sum()), n_pieces - len(volume), n_bubbles)))
+               *_notes(clipped, int((n_split & alone).sum()), n_lumps - len(volume), n_bubbles)))
 
 
 def _sums(group: Array, value: Array, n: int) -> Array:
@@ -87,7 +87,7 @@ def _notes(clipped: Clipped, n_split: int, n_chips: int, n_bubbles: int) -> tupl
     """Return what a person should know of the clipping."""
     notes = []
     if n_split:
-        notes.append(f"{counted(n_split, 'element')} from pieces of cells that the surface cuts")
+        notes.append(f"{counted(n_split, 'element')} from lumps of cells that the surface cuts")
     if n_chips:
         notes.append(f"{counted(n_chips, 'chip')} of cells, below {CHIP:g} of the cubed length "
                      "scale, went to the element beside")
@@ -102,10 +102,10 @@ def _notes(clipped: Clipped, n_split: int, n_chips: int, n_bubbles: int) -> tupl
 def _hosts(
     device: Device, clipped: Clipped, of_cell: Array, relative: Array, inner_side: Array
 ) -> Array:
-    """Return the piece that each piece goes to: itself, but another for chips of cells.
+    """Return the lump that each lump goes to: itself, but another for chips of cells.
 
-    of_cell (n,): the cell of each piece; relative (n,): its volume by its cubed length scale;
-    inner_side (k, 2): pieces on both sides of the inner polygons.
+    of_cell (n,): the cell of each lump; relative (n,): its volume by its cubed length scale;
+    inner_side (k, 2): lumps on both sides of the inner polygons.
     """
     host = np.arange(len(of_cell))
     n_of_cell = np.bincount(of_cell)
@@ -114,18 +114,18 @@ def _hosts(
         return host
     polygon = np.flatnonzero(chip[inner_side].any(axis=1))
     area = _areas(device, clipped, polygon)
-    for piece in np.flatnonzero(chip)[np.argsort(relative[chip], kind="stable")]:
-        # The piece behind most of its border, or else the largest of its cell.
-        touches = (inner_side[polygon] == piece).any(axis=1)
-        other = host[inner_side[polygon[touches]].sum(axis=1) - piece]
+    for lump in np.flatnonzero(chip)[np.argsort(relative[chip], kind="stable")]:
+        # The lump behind most of its border, or else the largest of its cell.
+        touches = (inner_side[polygon] == lump).any(axis=1)
+        other = host[inner_side[polygon[touches]].sum(axis=1) - lump]
         shared = np.bincount(other, area[touches], 1)
-        shared[host[piece]:host[piece] + 1] = 0.0
+        shared[host[lump]:host[lump] + 1] = 0.0
         if shared.max() > 0.0:
             target = int(np.argmax(shared))
         else:
-            mates = np.flatnonzero((of_cell == of_cell[piece]) & (host == np.arange(len(host))))
+            mates = np.flatnonzero((of_cell == of_cell[lump]) & (host == np.arange(len(host))))
             target = int(host[mates[np.argmax(relative[mates])]])
-        host[host == piece] = target
+        host[host == lump] = target
     return host
 
 
@@ -165,7 +165,7 @@ def _parts(device: Device, clipped: Clipped) -> tuple[Array, Array, Array]:
                     for start, corner, vertex in (
                         (outer.cell_start, outer.start, outer.vertex),
                         (inner.plane_start, inner.start, inner.vertex))]
-        kernels.label_pieces(
+        kernels.label_lumps(
             n, touched, cells.plane_start, cells.plane, *polygons,
             polygon_room, corner_room, xp.empty(int(polygon_room[-1]), xp.int32),
             xp.empty(4 * int(corner_room[-1]) + 2 * n, xp.int32), outer_part, inner_part, found)
@@ -181,26 +181,26 @@ def _moments(device: Device, start: Any, vertex: Any, position: Any) -> Array:
     return device.to_host(moment)
 
 
-def _pieces(
+def _lumps(
     clipped: Clipped, cell_of: Array, moment: Array, outer_side: Array, inner_side: Array,
     device: Device,
 ) -> tuple[Array, int]:
-    """Return the piece of each part, numbered in the order of their cells; number of bubbles."""
+    """Return the lump of each part, numbered in the order of their cells; number of bubbles."""
     solid = moment[:, 0] > 0.0
     number = np.cumsum(solid) - 1
     n_solid = np.bincount(cell_of, solid, int(cell_of.max()) + 1).astype(np.int64)
     first_solid = np.concatenate([[0], np.cumsum(n_solid)])[:-1]
-    # A bubble belongs to the only piece of its cell, or to the one around it.
-    piece = np.where(solid, number, first_solid[cell_of])
+    # A bubble belongs to the only lump of its cell, or to the one around it.
+    lump = np.where(solid, number, first_solid[cell_of])
     bubble = np.flatnonzero(~solid)
     doubtful = bubble[n_solid[cell_of[bubble]] > 1]
     if len(doubtful):
-        around = _pieces_around(clipped, cell_of, solid, doubtful, outer_side, inner_side, device)
-        piece[doubtful] = number[around]
-    return np.minimum(piece, number[-1]), len(bubble)
+        around = _lumps_around(clipped, cell_of, solid, doubtful, outer_side, inner_side, device)
+        lump[doubtful] = number[around]
+    return np.minimum(lump, number[-1]), len(bubble)
 
 
-def _pieces_around(
+def _lumps_around(
     clipped: Clipped, cell_of: Array, solid: Array, bubble: Array, outer_side: Array,
     inner_side: Array, device: Device,
 ) -> Array:

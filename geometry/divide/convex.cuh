@@ -1,29 +1,29 @@
-// Cut plane regions, bounded by loops of edges, into convex polygons.
+// Cut plane outlines, bounded by loops of edges, into convex polygons.
 //
-// All arrays are room given by the caller; a region of E edges needs E places for loops and 2 E
+// All arrays are room given by the caller; an outline of E edges needs E places for loops and 2 E
 // for a ring. Corners are places in the list of loop vertices, with coordinates u and v.
 #include "device/device.cuh"
 
-struct Region {
+struct Outline {
     int n;                        // loop vertices
     double tolerance;             // an area below it is nothing
     const int *id;                // (n,): equal for vertices at one place
     const double *u, *v;          // (n,)
     int *ring;                    // (2 n,)
     int ring_length;
-    int *corner;                  // corners of the pieces, one after the other
-    int *length;                  // corners of each piece
-    int n_corners, n_pieces, most_corners, most_pieces;
+    int *corner;                  // corners of the polygons, one after the other
+    int *length;                  // corners of each polygon
+    int n_corners, n_polygons, most_corners, most_polygons;
 };
 
 // Twice the area of the triangle a, b, c; above 0 where it is anticlockwise.
-DEVICE double turn(const Region *r, int a, int b, int c)
+DEVICE double turn(const Outline *r, int a, int b, int c)
 {
     return (r->u[b] - r->u[a]) * (r->v[c] - r->v[a]) - (r->v[b] - r->v[a]) * (r->u[c] - r->u[a]);
 }
 
 // Whether a vertex of the ring is in the triangle a, b, c, other than at its corners.
-DEVICE bool holds_a_vertex(const Region *r, int a, int b, int c)
+DEVICE bool holds_a_vertex(const Outline *r, int a, int b, int c)
 {
     for (int k = 0; k < r->ring_length; ++k) {
         const int w = r->ring[k];
@@ -34,16 +34,16 @@ DEVICE bool holds_a_vertex(const Region *r, int a, int b, int c)
     return false;
 }
 
-// Take `count` vertices of the ring from place i on as a piece; its inner ones leave the ring.
-DEVICE void take_piece(Region *r, int i, int count)
+// Take `count` vertices of the ring from place i on as a polygon; its inner ones leave the ring.
+DEVICE void take_polygon(Outline *r, int i, int count)
 {
-    if (r->n_pieces < r->most_pieces && r->n_corners + count <= r->most_corners) {
+    if (r->n_polygons < r->most_polygons && r->n_corners + count <= r->most_corners) {
         for (int k = 0; k < count; ++k)
             r->corner[r->n_corners++] = r->ring[(i + k) % r->ring_length];
-        r->length[r->n_pieces++] = count;
+        r->length[r->n_polygons++] = count;
     }
     const int m = r->ring_length;
-    // Keep from the last vertex of the piece on, around to its first.
+    // Keep from the last vertex of the polygon on, around to its first.
     int removed = count - 2;
     if (i + count - 1 < m) {
         for (int k = i + count - 1; k < m; ++k) r->ring[k - removed] = r->ring[k];
@@ -56,7 +56,7 @@ DEVICE void take_piece(Region *r, int i, int count)
     r->ring_length = m - removed;
 }
 
-DEVICE bool ring_is_convex(const Region *r)
+DEVICE bool ring_is_convex(const Outline *r)
 {
     const int m = r->ring_length;
     for (int k = 0; k < m; ++k)
@@ -65,8 +65,8 @@ DEVICE bool ring_is_convex(const Region *r)
     return true;
 }
 
-// How many vertices from place i on make a convex piece that holds no others; 0 for none.
-DEVICE int convex_run(const Region *r, int i)
+// How many vertices from place i on make a convex polygon that holds no others; 0 for none.
+DEVICE int convex_run(const Outline *r, int i)
 {
     const int m = r->ring_length;
     const int first = r->ring[i], second = r->ring[(i + 1) % m];
@@ -87,14 +87,14 @@ DEVICE int convex_run(const Region *r, int i)
     return count;
 }
 
-// Cut the ring into convex pieces.
-DEVICE void cut_ring(Region *r)
+// Cut the ring into convex polygons.
+DEVICE void cut_ring(Outline *r)
 {
     int i = 0;
     while (r->ring_length >= 3) {
         const int m = r->ring_length;
         if (m == 3 || ring_is_convex(r)) {
-            take_piece(r, 0, m);
+            take_polygon(r, 0, m);
             return;
         }
         int tried = 0, count = 0;
@@ -102,7 +102,7 @@ DEVICE void cut_ring(Region *r)
             i = i + 1 >= m ? 0 : i + 1;
             count = convex_run(r, i);
         }
-        // Where rounding leaves no good piece, any corner will do: it is as thin as rounding is.
+        // Where rounding leaves no good polygon, any corner will do: it is as thin as rounding is.
         for (tried = 0; tried < m && count == 0; ++tried)
             if (turn(r, r->ring[tried], r->ring[(tried + 1) % m], r->ring[(tried + 2) % m]) > 0.0) {
                 i = tried;
@@ -112,13 +112,13 @@ DEVICE void cut_ring(Region *r)
             i = 0;
             count = 3;
         }
-        take_piece(r, i, count);
+        take_polygon(r, i, count);
         if (i >= r->ring_length) i = 0;
     }
 }
 
 // Whether the segments a b and c d cross, not counting common ends.
-DEVICE bool segments_cross(const Region *r, int a, int b, int c, int d)
+DEVICE bool segments_cross(const Outline *r, int a, int b, int c, int d)
 {
     if (r->id[a] == r->id[c] || r->id[a] == r->id[d] || r->id[b] == r->id[c]
         || r->id[b] == r->id[d]) return false;
@@ -127,7 +127,7 @@ DEVICE bool segments_cross(const Region *r, int a, int b, int c, int d)
 }
 
 // Join a hole, the vertices from `first` to `end` - 1, to the ring by a bridge.
-DEVICE void join_hole(Region *r, int first, int end)
+DEVICE void join_hole(Outline *r, int first, int end)
 {
     int from = first;
     for (int k = first; k < end; ++k)
@@ -165,7 +165,7 @@ DEVICE void join_hole(Region *r, int first, int end)
     r->ring_length += added;
 }
 
-DEVICE double loop_area(const Region *r, int first, int end)
+DEVICE double loop_area(const Outline *r, int first, int end)
 {
     double area = 0.0;
     for (int k = first + 1; k + 1 < end; ++k) area += turn(r, first, k, k + 1);
@@ -173,7 +173,7 @@ DEVICE double loop_area(const Region *r, int first, int end)
 }
 
 // Whether vertex w is in the loop from `first` to `end` - 1.
-DEVICE bool loop_holds(const Region *r, int first, int end, int w)
+DEVICE bool loop_holds(const Outline *r, int first, int end, int w)
 {
     bool inside = false;
     for (int k = first, l = end - 1; k < end; l = k++) {
@@ -185,9 +185,9 @@ DEVICE bool loop_holds(const Region *r, int first, int end, int w)
     return inside;
 }
 
-// Cut the region of all loops into convex pieces. Loop l is the vertices from loop[l] to
+// Cut the outline of all loops into convex polygons. Loop l is the vertices from loop[l] to
 // loop[l + 1] - 1, anticlockwise around what is inside, clockwise around a hole.
-DEVICE void cut_region(Region *r, int n_loops, const int *loop, int *outer_of)
+DEVICE void cut_outline(Outline *r, int n_loops, const int *loop, int *outer_of)
 {
     for (int l = 0; l < n_loops; ++l)
         outer_of[l] = loop_area(r, loop[l], loop[l + 1]) < 0.0 ? -1 : l;
@@ -209,7 +209,7 @@ DEVICE void cut_region(Region *r, int n_loops, const int *loop, int *outer_of)
         for (int k = loop[l]; k < loop[l + 1]; ++k) r->ring[r->ring_length++] = k;
         if (outer_of[l] == -1) {
             // A hole in nothing, where a surface crosses itself: keep it as it is.
-            take_piece(r, 0, r->ring_length);
+            take_polygon(r, 0, r->ring_length);
             continue;
         }
         for (int m = 0; m < n_loops; ++m)

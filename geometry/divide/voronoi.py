@@ -2,7 +2,7 @@
 
 Blue-noise points are the sites (``blue_noise.py``); their cells (``cells.py``) are clipped to
 the surface: polygons of its triangles in each cell (``clip.py``), and what of the faces between
-cells is inside (``cell_faces.py``). A cell that the surface cuts into several pieces becomes
+cells is inside (``cell_faces.py``). A cell that the surface cuts into several lumps becomes
 several elements (``clipped_cells.py``). Two elements are adjacent where they share area inside.
 
 Everything is computed at unit size about the origin, so that neither scale nor place matter.

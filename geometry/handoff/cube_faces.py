@@ -20,7 +20,7 @@ def grid_faces(solid: Solid) -> Faces:
     inner = np.flatnonzero(is_cube[solid.edge[:, 0]]).astype(np.int32)
     edge = solid.edge[inner]
     inner_axis = np.argmax(solid.cell[edge[:, 1]] != solid.cell[edge[:, 0]], axis=1)
-    has_face = np.broadcast_to(is_cube, (3, 2, solid.n_particles)).copy()
+    has_face = np.broadcast_to(is_cube, (3, 2, solid.n_elements)).copy()
     has_face[inner_axis, 0, edge[:, 1]] = False
     has_face[inner_axis, 1, edge[:, 0]] = False
     outer_axis, outer_up, outer = np.nonzero(has_face)

@@ -30,23 +30,23 @@ class OpenFaces:
     is_fracture: Array    # (f,) bool: between two elements, not on the original surface
 
 
-def are_open(faces: Faces, fragment: Array, crack_edge: Array = _NONE) -> Array:
+def are_open(faces: Faces, piece: Array, crack_edge: Array = _NONE) -> Array:
     """Return (f,) bool: which of all the faces are open.
 
-    ``fragment`` (n,) is the piece of each element, ``crack_edge`` (e,) the edges within pieces
+    ``piece`` (n,) is the piece of each element, ``crack_edge`` (e,) the edges within pieces
     that do not hold any more.
     """
     first, second = faces.side[:, 0], faces.side[:, 1]
-    is_open: Array = (second < 0) | (fragment[first] != fragment[second])
+    is_open: Array = (second < 0) | (piece[first] != piece[second])
     if len(crack_edge):
         is_open[faces_of_edges(faces, crack_edge)] = True
     return is_open
 
 
-def open_faces(faces: Faces, fragment: Array, crack_edge: Array = _NONE) -> OpenFaces:
+def open_faces(faces: Faces, piece: Array, crack_edge: Array = _NONE) -> OpenFaces:
     """Select the faces that are open, as :func:`are_open` says."""
     first, second = faces.side[:, 0], faces.side[:, 1]
-    is_open, inner = are_open(faces, fragment, crack_edge), second >= 0
+    is_open, inner = are_open(faces, piece, crack_edge), second >= 0
     front = np.flatnonzero(is_open)
     back = np.flatnonzero(is_open & inner)
     return OpenFaces(

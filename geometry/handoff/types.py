@@ -1,9 +1,10 @@
 """The data that goes from stage to stage: Solid, Motion, Pieces, Lineage.
 
 Shapes and dtypes are documented here, once; arrays are in C order and live on the host.
-n particles (= elements), m adjacency edges, b bodies, p projectiles, k fragments of a frame,
-g fragments of the whole sequence, v vertices of the faces, w nodes. A particle is one
-element: its index means the same in every stage. SI units; y is up; transforms map rest positions
+n elements, m adjacency edges, b bodies, p projectiles, k pieces of a frame,
+g pieces of the whole sequence, v vertices of the faces, w nodes. A particle is the point of
+an element in a solver: its index is the same in every stage.
+SI units; y is up; transforms map rest positions
 to the world.
 """
 
@@ -50,18 +51,18 @@ def empty(dtype: Any, *shape: int) -> Any:
 
 @dataclass
 class Solid(Record):
-    """The undeformed object(s) as particles with their elements.
+    """The undeformed bodies as elements.
 
     Elements of the kind ``grid`` are cubes of edge ``length_scale[body]``, turned by
     ``orientation[body]``; their faces are implicit (:mod:`vfx.geometry.handoff.cube_faces`).
     Those of other kinds are polyhedra whose faces are stored here, as in :class:`Faces`;
-    :func:`vfx.geometry.handoff.faces.all_faces` returns the faces of all. Particles stand in
+    :func:`vfx.geometry.handoff.faces.all_faces` returns the faces of all. Elements stand in
     order of their bodies and, for cubes, of their cells, z fastest.
     """
 
     position: Array          # (n, 3) float64 [m]: cube centres, barycentres or Voronoi sites
     volume: Array            # (n,)   float64 [m^3]
-    size: Array              # (n,)   float64 [m]: lambda of each particle; its body's unless graded
+    size: Array              # (n,)   float64 [m]: lambda of each element; its body's unless graded
     body: Array              # (n,)   int32: index of the body
     cell: Array              # (n, 3) int32: grid index within the body; zeros for other kinds
     edge: Array              # (m, 2) int32: adjacent elements, edge[:, 0] < edge[:, 1], sorted
@@ -81,13 +82,13 @@ class Solid(Record):
     surface_triangle: Array = empty(np.int32)          # (f - fi,)
 
     @property
-    def n_particles(self) -> int:
-        """Number of particles n."""
+    def n_elements(self) -> int:
+        """Number of elements n."""
         return len(self.position)
 
     @property
     def grade(self) -> Array:
-        """(n,) float64: (lambda of its body / lambda of the particle)^2; 1 unless graded."""
+        """(n,) float64: (lambda of its body / lambda of the element)^2; 1 unless graded."""
         grade: Array = (self.length_scale[self.body] / self.size) ** 2
         return grade
 
@@ -150,16 +151,16 @@ class Motion(Record):
 
 @dataclass
 class Lineage(Record):
-    """Who came from whom: one row a fragment of the sequence, in order of birth.
+    """Who came from whom: one row a piece of the sequence, in order of birth.
 
-    At ``first_frame`` every whole body b is fragment b unless it is already in pieces.
-    ``change_*`` say which particles get which fragment when; the labels of frame f are
+    At ``first_frame`` every whole body b is piece b unless it is already in pieces.
+    ``change_*`` say which particles get which piece when; the labels of frame f are
     those of the body, overwritten by all changes of frames up to f, in order.
     """
 
     first_frame: int         # the first frame covered
     last_frame: int          # the last frame covered
-    parent: Array            # (g,) int32: fragment it split from, -1 for a whole body
+    parent: Array            # (g,) int32: piece it split from, -1 for a whole body
     birth_frame: Array       # (g,) int32: first frame in which it exists
     body: Array              # (g,) int32
     change_start: Array      # (frames + 1,) int64: changes of frame first_frame + f are
@@ -183,7 +184,7 @@ class Pieces(Record):
 
     frame: int
     time: float                  # [s]
-    fragment: Array              # (n,) int32: fragment id of each particle
+    fragment: Array              # (n,) int32: piece id of each particle
     id: Array                    # (k,) int32: ascending
     rotation: Array              # (k, 3, 3) float64
     translation: Array           # (k, 3) float64 [m]

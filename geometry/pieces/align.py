@@ -1,8 +1,8 @@
-"""Rigid fragments of a frame, from the particles' motion and the lineage.
+"""Rigid pieces of a frame, from the particles' motion and the lineage.
 
 levine-2014 section 4, Alignment: one rigid transform a connected component, by
 :mod:`vfx.geometry.pieces.kabsch`. Lone particles and collinear rows leave rotation free; there it
-is carried on from what they broke off. A fragment takes its present form in frame f: it is
+is carried on from what they broke off. A piece takes its present form in frame f: it is
 born, or loses a part. With R_b, omega_b the rotation and angular velocity of what held its
 particles in the frame before, at time t_b,
 
@@ -37,7 +37,7 @@ def align_frame(
     solid: Solid, density_of_body: Array, lineage: Lineage, frame: int,
     read_motion: Callable[[int], Motion], *, transition_frames: int = 0,
 ) -> Pieces:
-    """Return the fragments of one frame; for several frames one :class:`Aligner` reads less.
+    """Return the pieces of one frame; for several frames one :class:`Aligner` reads less.
 
     density_of_body (b,) [kg/m^3].
     """
@@ -49,7 +49,7 @@ def align_frame(
 class Form:
     """What to carry on: R(t) = exp(turn (t - time)) rotation exp(spin (t - time))."""
 
-    fragment: Array          # (k,) int32
+    piece: Array             # (k,) int32
     time: Array              # (k,) float64 [s]
     rotation: Array          # (k, 3, 3) float64
     turn: Array              # (k, 3) float64 [rad/s], world axes
@@ -80,15 +80,15 @@ class Aligner:
         self._transitions: dict[int, Transition] = {}
 
     def align(self, frame: int) -> Pieces:
-        """Return the fragments of ``frame`` with their rigid motions."""
+        """Return the pieces of ``frame`` with their rigid motions."""
         check_frame(self._lineage, frame)
         label = labels_at(self._lineage, self._solid, frame)
-        fragment = np.unique(label)
-        fit = self._fit_settled(frame, fragment)
+        piece = np.unique(label)
+        fit = self._fit_settled(frame, piece)
         motion = self._motion(frame)
         rotation, center = fit.rotation, fit.center
         if self._transition_frames:
-            turn, offset = self._pending(frame, fragment)
+            turn, offset = self._pending(frame, piece)
             center = center + _apply(rotation, _apply(turn, fit.rest_center) + offset
                                      - fit.rest_center)
             rotation = rotation @ turn
@@ -96,7 +96,7 @@ class Aligner:
             frame=frame,
             time=motion.time,
             fragment=label,
-            id=fragment,
+            id=piece,
             rotation=rotation,
             translation=center - _apply(rotation, fit.rest_center),
             center=center,
@@ -112,88 +112,88 @@ class Aligner:
         """Return the motion of ``frame``, checked; the last two read are kept."""
         if frame not in self._recent:
             motion = self._read_motion(frame)
-            _check_motion(motion, frame, self._solid.n_particles)
+            _check_motion(motion, frame, self._solid.n_elements)
             while len(self._recent) > 1:
                 del self._recent[next(iter(self._recent))]
             self._recent[frame] = motion
         return self._recent[frame]
 
-    def _fit(self, frame: int, fragment: Array, formed: int | None = None) -> RigidFit:
-        """Fit the fragments (k,), ascending, at ``frame``, whatever that leaves free.
+    def _fit(self, frame: int, piece: Array, formed: int | None = None) -> RigidFit:
+        """Fit the pieces (k,), ascending, at ``frame``, whatever that leaves free.
 
         They have the particles of the frame ``formed``, by default the same.
         """
         group_of = np.full(len(self._lineage.parent), -1, dtype=np.int32)
-        group_of[fragment] = np.arange(len(fragment), dtype=np.int32)
+        group_of[piece] = np.arange(len(piece), dtype=np.int32)
         group = group_of[labels_at(
             self._lineage, self._solid, frame if formed is None else formed)]
         chosen = np.flatnonzero(group >= 0)
         motion = self._motion(frame)
         return fit_rigid(self._solid.position[chosen], motion.position[chosen],
                          motion.velocity[chosen], self._mass[chosen], group[chosen],
-                         len(fragment))
+                         len(piece))
 
-    def _fit_settled(self, frame: int, fragment: Array) -> RigidFit:
-        """Fit the fragments (k,) at ``frame`` and settle what is free by carrying it on."""
-        fit = self._fit(frame, fragment)
+    def _fit_settled(self, frame: int, piece: Array) -> RigidFit:
+        """Fit the pieces (k,) at ``frame`` and settle what is free by carrying it on."""
+        fit = self._fit(frame, piece)
         free = np.flatnonzero(fit.free != UNIQUE)
         if len(free):
-            form = self._forms_at(frame, fragment[free])
+            form = self._forms_at(frame, piece[free])
             rotation, omega = _carry_on(form, self._motion(frame).time)
             fit.rotation[free], fit.angular_velocity[free] = _settle(fit, free, rotation, omega)
         return fit
 
-    def _forms_at(self, frame: int, fragment: Array) -> Form:
-        """Return the forms that ``fragment`` (k,) has at ``frame``."""
+    def _forms_at(self, frame: int, piece: Array) -> Form:
+        """Return the forms that ``piece`` (k,) has at ``frame``."""
         n_frames = frame - self._lineage.first_frame + 1
         while len(self._forms) < n_frames:
             self._forms.append(self._take_form(self._lineage.first_frame + len(self._forms)))
         # The last form taken up to this frame is the present one.
         known = self._forms[:n_frames]
         row = np.full(len(self._lineage.parent), -1, dtype=np.int64)
-        taken = np.concatenate([form.fragment for form in known])
+        taken = np.concatenate([form.piece for form in known])
         row[taken] = np.arange(len(taken))
-        chosen = row[fragment]
-        return Form(fragment, *(
+        chosen = row[piece]
+        return Form(piece, *(
             np.concatenate([getattr(form, name) for form in known])[chosen]
             for name in ("time", "rotation", "turn", "spin")))
 
     def _changed(self, frame: int) -> Array:
-        """Return the fragments (k,) int32, ascending, whose particles changed at ``frame``."""
+        """Return the pieces (k,) int32, ascending, whose particles changed at ``frame``."""
         born = np.flatnonzero(self._lineage.birth_frame == frame)
         split = self._lineage.parent[born]
         return np.unique(np.concatenate([born, split[split >= 0]])).astype(np.int32)
 
-    def _held_before(self, frame: int, fragment: Array) -> tuple[RigidFit, Array]:
-        """Return the poses, a frame earlier, of what held ``fragment`` (k,), and which of them.
+    def _held_before(self, frame: int, piece: Array) -> tuple[RigidFit, Array]:
+        """Return the poses, a frame earlier, of what held ``piece`` (k,), and which of them.
 
         The fits are those of the frame before; the rows (k,) say which one held each.
         """
         lineage = self._lineage
-        is_born = lineage.birth_frame[fragment] == frame
+        is_born = lineage.birth_frame[piece] == frame
         holder, which = np.unique(
-            np.where(is_born, lineage.parent[fragment], fragment), return_inverse=True)
+            np.where(is_born, lineage.parent[piece], piece), return_inverse=True)
         return self._fit_settled(frame - 1, holder), which
 
-    def _pending(self, frame: int, fragment: Array) -> tuple[Array, Array]:
-        """Return what is left of the transitions of fragments (k,), as ``pending`` does."""
+    def _pending(self, frame: int, piece: Array) -> tuple[Array, Array]:
+        """Return what is left of the transitions of pieces (k,), as ``pending`` does."""
         earliest = max(self._lineage.first_frame, frame - self._transition_frames)
         recent = [(begin, self._transition(begin)) for begin in range(frame, earliest, -1)]
         for begin in [each for each in self._transitions if each < earliest]:
             del self._transitions[begin]
-        return pending(fragment, self._lineage, recent, frame, self._transition_frames)
+        return pending(piece, self._lineage, recent, frame, self._transition_frames)
 
     def _transition(self, frame: int) -> Transition:
         """Return how the pieces that changed at ``frame`` differ from what held them."""
         if frame not in self._transitions:
-            fragment = self._changed(frame)
-            if not len(fragment):
+            piece = self._changed(frame)
+            if not len(piece):
                 nothing = np.zeros((0, 3))
-                self._transitions[frame] = Transition(fragment, nothing, nothing, nothing)
+                self._transitions[frame] = Transition(piece, nothing, nothing, nothing)
                 return self._transitions[frame]
-            held, which = self._held_before(frame, fragment)
+            held, which = self._held_before(frame, piece)
             rotation = held.rotation[which]
-            own = self._fit(frame - 1, fragment, formed=frame)
+            own = self._fit(frame - 1, piece, formed=frame)
             free = np.flatnonzero(own.free != UNIQUE)
             if len(free):
                 own.rotation[free], _ = _settle(own, free, rotation[free].copy(),
@@ -201,23 +201,23 @@ class Aligner:
             image = held.center[which] + _apply(
                 rotation, own.rest_center - held.rest_center[which])
             self._transitions[frame] = difference(
-                fragment, own.rest_center, (rotation, image), (own.rotation, own.center))
+                piece, own.rest_center, (rotation, image), (own.rotation, own.center))
         return self._transitions[frame]
 
     def _take_form(self, frame: int) -> Form:
-        """Return the forms of all fragments whose particles changed at ``frame``."""
-        fragment = self._changed(frame)
-        k = len(fragment)
+        """Return the forms of all pieces whose particles changed at ``frame``."""
+        piece = self._changed(frame)
+        k = len(piece)
         if k == 0:
-            return Form(fragment, np.zeros(0), np.zeros((0, 3, 3)), np.zeros((0, 3)),
+            return Form(piece, np.zeros(0), np.zeros((0, 3, 3)), np.zeros((0, 3)),
                         np.zeros((0, 3)))
 
         # Find the pose, in the frame before, of what held the particles. At the first frame
         # all is as at rest.
-        before = Form(fragment, np.full(k, np.nan), np.tile(np.eye(3), (k, 1, 1)),
+        before = Form(piece, np.full(k, np.nan), np.tile(np.eye(3), (k, 1, 1)),
                       np.zeros((k, 3)), np.zeros((k, 3)))
         if frame > self._lineage.first_frame:
-            held, which = self._held_before(frame, fragment)
+            held, which = self._held_before(frame, piece)
             before.time[:] = self._motion(frame - 1).time
             before.rotation[:] = held.rotation[which]
             before.turn[:] = held.angular_velocity[which]
@@ -226,9 +226,9 @@ class Aligner:
 
         # Lines start from this frame, where their axis is known; so do fits that are unique
         # now but may be crushed onto a line later.
-        fit = self._fit(frame, fragment)
+        fit = self._fit(frame, piece)
         now = self._motion(frame).time
-        form = Form(fragment, before.time.copy(), before.rotation.copy(), before.turn.copy(),
+        form = Form(piece, before.time.copy(), before.rotation.copy(), before.turn.copy(),
                     before.spin.copy())
         known = np.flatnonzero(fit.free != POINT)
         form.time[known] = now
@@ -295,7 +295,7 @@ def _dot(a: Array, b: Array) -> Array:
 
 def _rows(form: Form, rows: Array) -> Form:
     """Return the given rows of ``form``."""
-    return Form(form.fragment[rows], form.time[rows], form.rotation[rows], form.turn[rows],
+    return Form(form.piece[rows], form.time[rows], form.rotation[rows], form.turn[rows],
                 form.spin[rows])
 
 

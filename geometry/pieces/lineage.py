@@ -1,8 +1,8 @@
-"""Which fragment each particle belongs to, frame by frame, with ids that persist.
+"""Which piece each particle belongs to, frame by frame, with ids that persist.
 
-Fragments are the connected components over unbroken adjacency edges (levine-2014
-section 4, Alignment). One serial pass over the frames looks only at fragments that an edge
-broke in. When a fragment splits, its part with the most particles keeps the id (the
+Pieces are the connected components over unbroken adjacency edges (levine-2014
+section 4, Alignment). One serial pass over the frames looks only at pieces that an edge
+broke in. When a piece splits, its part with the most particles keeps the id (the
 lowest particle index decides a tie); the other parts of that frame get new ids by
 descending size, then lowest particle. Ids are never reused.
 """
@@ -20,7 +20,7 @@ from vfx.geometry.handoff.types import Array, Lineage, Solid
 def build_lineage(
     solid: Solid, broken: Iterable[tuple[int, Array]], first_frame: int
 ) -> Lineage:
-    """Follow the fragments through all frames.
+    """Follow the pieces through all frames.
 
     ``broken`` gives (frame, indices into ``solid.edge`` that broke since the frame before)
     for consecutive frames from ``first_frame`` on; an index may be repeated. A body that is
@@ -33,7 +33,7 @@ def build_lineage(
     parent = [np.full(n_bodies, -1, dtype=np.int32)]
     birth = [np.full(n_bodies, first_frame, dtype=np.int32)]
     change_start, changes = [0], []
-    n_fragments, frame = n_bodies, first_frame - 1
+    n_pieces, frame = n_bodies, first_frame - 1
 
     for item_frame, indices in broken:
         frame += 1
@@ -45,18 +45,18 @@ def build_lineage(
         except ValueError as error:
             raise ValueError(f"Frame {frame}: {error}") from None
         # At the first frame look at every body: one may be in pieces from the start.
-        touched = np.zeros(n_fragments, dtype=bool)
+        touched = np.zeros(n_pieces, dtype=bool)
         touched[label[solid.edge[gone, 0]]] = True
         touched |= frame == first_frame
         holds = ~gone[number]
         edge, number = edge[holds], number[holds]
 
-        particle, fragment, born_from = _split(edge, label, touched, n_fragments)
-        label[particle] = fragment
-        n_fragments += len(born_from)
+        particle, piece, born_from = _split(edge, label, touched, n_pieces)
+        label[particle] = piece
+        n_pieces += len(born_from)
         parent.append(born_from)
         birth.append(np.full(len(born_from), frame, dtype=np.int32))
-        changes.append((particle, fragment))
+        changes.append((particle, piece))
         change_start.append(change_start[-1] + len(particle))
     if frame < first_frame:
         raise ValueError("The lineage needs at least one frame.")
@@ -66,21 +66,21 @@ def build_lineage(
         last_frame=frame,
         parent=np.concatenate(parent),
         birth_frame=np.concatenate(birth),
-        body=_body_of_fragment(np.concatenate(parent), n_bodies),
+        body=_body_of_piece(np.concatenate(parent), n_bodies),
         change_start=np.array(change_start, dtype=np.int64),
         change_particle=np.concatenate([particle for particle, _ in changes]),
-        change_fragment=np.concatenate([fragment for _, fragment in changes]),
+        change_fragment=np.concatenate([piece for _, piece in changes]),
     )
 
 
-def count_fragments(solid: Solid, broken: Array) -> int:
-    """Return how many fragments there are when the edges ``broken`` (e,) do not hold."""
+def count_pieces(solid: Solid, broken: Array) -> int:
+    """Return how many pieces there are when the edges ``broken`` (e,) do not hold."""
     holds = ~_broken_mask(broken, len(solid.edge))
-    return components(solid.n_particles, solid.edge[holds])[0]
+    return components(solid.n_elements, solid.edge[holds])[0]
 
 
 def labels_at(lineage: Lineage, solid: Solid, frame: int) -> Array:
-    """Return the fragment id of every particle at ``frame``, (n,) int32."""
+    """Return the piece id of every particle at ``frame``, (n,) int32."""
     check_frame(lineage, frame)
     label = solid.body.astype(np.int32)
     end = lineage.change_start[frame - lineage.first_frame + 1]
@@ -89,9 +89,9 @@ def labels_at(lineage: Lineage, solid: Solid, frame: int) -> Array:
     return label
 
 
-def fragment_name(solid: Solid, lineage: Lineage, fragment: int) -> str:
-    """Return the name of a fragment, the same in every frame: ``plate_00012``."""
-    return f"{solid.body_name[lineage.body[fragment]]}_{fragment:05d}"
+def piece_name(solid: Solid, lineage: Lineage, piece: int) -> str:
+    """Return the name of a piece, the same in every frame: ``plate_00012``."""
+    return f"{solid.body_name[lineage.body[piece]]}_{piece:05d}"
 
 
 def check_frame(lineage: Lineage, frame: int) -> None:
@@ -112,13 +112,13 @@ def _broken_mask(indices: Array, n_edges: int) -> Array:
 
 
 def _split(
-    edge: Array, label: Array, touched: Array, n_fragments: int
+    edge: Array, label: Array, touched: Array, n_pieces: int
 ) -> tuple[Array, Array, Array]:
-    """Split the touched fragments into components over ``edge`` (m', 2).
+    """Split the touched pieces into components over ``edge`` (m', 2).
 
-    Return the particles that change (c,) ascending, their new fragments (c,), and the
-    parent of each new fragment in order of its id (all int32); new ids count up from
-    ``n_fragments``.
+    Return the particles that change (c,) ascending, their new pieces (c,), and the
+    parent of each new piece in order of its id (all int32); new ids count up from
+    ``n_pieces``.
     """
     particle = np.flatnonzero(touched[label]).astype(np.int32)
     if not len(particle):
@@ -135,22 +135,22 @@ def _split(
     lowest[part[::-1]] = particle[::-1]
     origin = label[lowest]
 
-    # The largest part of each fragment keeps its id, the others are born.
+    # The largest part of each piece keeps its id, the others are born.
     order = np.lexsort((lowest, -size, origin))
     keeps = np.ones(n_parts, dtype=bool)
     keeps[1:] = origin[order[1:]] != origin[order[:-1]]
     born = order[~keeps]
     born = born[np.lexsort((lowest[born], -size[born]))]
     new_id = origin.copy()
-    new_id[born] = np.arange(n_fragments, n_fragments + len(born), dtype=np.int32)
+    new_id[born] = np.arange(n_pieces, n_pieces + len(born), dtype=np.int32)
 
-    fragment = new_id[part]
-    changed = fragment != label[particle]
-    return particle[changed], fragment[changed], origin[born]
+    piece = new_id[part]
+    changed = piece != label[particle]
+    return particle[changed], piece[changed], origin[born]
 
 
-def _body_of_fragment(parent: Array, n_bodies: int) -> Array:
-    """Return the body of each fragment (g,) int32; parents come before their children."""
+def _body_of_piece(parent: Array, n_bodies: int) -> Array:
+    """Return the body of each piece (g,) int32; parents come before their children."""
     root = np.where(parent < 0, np.arange(len(parent)), parent)
     while (root >= n_bodies).any():
         root = root[root]

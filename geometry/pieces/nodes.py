@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
+from vfx.geometry.handoff.components import components
 from vfx.geometry.handoff.nodes import element_corners
 from vfx.geometry.handoff.types import Array, Faces
 
@@ -39,9 +38,8 @@ def split_vertices(faces: Faces, is_open: Array) -> Nodes:
     count = np.diff(faces.start)[:faces.n_inner]
     n_first = len(faces.corner)
     holds = np.flatnonzero(np.repeat(~is_open[:faces.n_inner], count))
-    graph = coo_array((np.ones(len(holds), np.int8), (place[holds], place[n_first + holds])),
-                      shape=(len(corner), len(corner)))
-    n_groups, group = connected_components(graph.tocsr(), directed=False)
+    n_groups, group = components(
+        len(corner), np.column_stack([place[holds], place[n_first + holds]]))
 
     # Corners stand in order of their elements: the first of a group has its lowest one.
     first = np.zeros(n_groups, np.int64)

@@ -29,7 +29,7 @@ DECAYS = 6.0
 class Transition:
     """D of the k pieces that took their present form in one frame: a turn about a pivot."""
 
-    fragment: Array          # (k,) int32, ascending
+    piece: Array             # (k,) int32, ascending
     turn: Array              # (k, 3) float64: rotation vector [rad], rest axes
     shift: Array             # (k, 3) float64 [m], rest axes
     pivot: Array             # (k, 3) float64 [m]: the piece's centre of mass at rest
@@ -41,29 +41,29 @@ def share_left(frames: int, transition: int) -> float:
     return float(max(0.0, ((1.0 + x) * np.exp(-x) - end) / (1.0 - end)))
 
 
-def difference(fragment: Array, pivot: Array, held: tuple[Array, Array],
+def difference(piece: Array, pivot: Array, held: tuple[Array, Array],
                own: tuple[Array, Array]) -> Transition:
     """Return D = T^-1 H of pieces (k,); poses are rotations (k, 3, 3) and images of the pivots."""
     back = np.swapaxes(own[0], 1, 2)
     return Transition(
-        fragment=fragment, pivot=pivot,
+        piece=piece, pivot=pivot,
         turn=np.asarray(Rotation.from_matrix(back @ held[0]).as_rotvec()),
         shift=np.einsum("kij,kj->ki", back, held[1] - own[1]))
 
 
-def pending(fragment: Array, lineage: Lineage, recent: list[tuple[int, Transition]], frame: int,
+def pending(piece: Array, lineage: Lineage, recent: list[tuple[int, Transition]], frame: int,
             transition: int) -> tuple[Array, Array]:
     """Return what is left of the transitions of pieces (k,): rotation (k, 3, 3), offset (k, 3).
 
     A rest point X is to be moved to rotation X + offset before the piece's own motion. ``recent``
     has frames and their transitions, the latest first.
     """
-    rotation, offset = np.tile(np.eye(3), (len(fragment), 1, 1)), np.zeros((len(fragment), 3))
-    piece = fragment.copy()
+    rotation, offset = np.tile(np.eye(3), (len(piece), 1, 1)), np.zeros((len(piece), 3))
+    piece = piece.copy()
     for begin, change in recent:
-        if len(change.fragment):
-            place = np.minimum(np.searchsorted(change.fragment, piece), len(change.fragment) - 1)
-            rows = np.flatnonzero(change.fragment[place] == piece)
+        if len(change.piece):
+            place = np.minimum(np.searchsorted(change.piece, piece), len(change.piece) - 1)
+            rows = np.flatnonzero(change.piece[place] == piece)
             place = place[rows]
             left = share_left(frame - begin + 1, transition)
             turn = Rotation.from_rotvec(left * change.turn[place]).as_matrix()

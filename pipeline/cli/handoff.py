@@ -17,7 +17,7 @@ from vfx.pipeline.cli.options import (
 from vfx.pipeline.export.formats import FORMATS, ExportRequest, export
 from vfx.pipeline.export.usd import INSTANCER_ABOVE
 from vfx.pipeline.farm.graph import DEFAULT_CHUNK
-from vfx.pipeline.farm.submit import FARMS, FarmRequest, plan_submission, preview
+from vfx.pipeline.farm.submit import FARMS, FarmRequest, listing, plan_submission
 from vfx.pipeline.farm.submit import submit as start_submission
 from vfx.pipeline.paths import NamedPath
 from vfx.pipeline.progress import Progress, StopSignals
@@ -75,7 +75,7 @@ def submit(shot: Path, farm: str, chunk: int, frames: str | None, at_once: int |
     request = Request(shot, frames, device, work, force, threads)
     submission = plan_submission(request, FarmRequest(farm, chunk, at_once, farm_option))
     if dry_run:
-        click.echo("\n".join(preview(submission, farm)))
+        click.echo("\n".join(listing(submission, farm)))
         return
     with StopSignals().caught() as stop:
         start_submission(submission, farm, Progress(), stop, no_start=no_start)

@@ -21,14 +21,14 @@ from vfx.raytrace.surface.materials import material_look
 
 def write_obj(folder: Path, reader: PieceReader, frame: int) -> Path:
     """Publish the pieces of a frame in world space; return the file."""
-    fragments = reader.fragments(frame)
+    pieces = reader.posed(frame)
     name = reader.work.shot.name
     text = io.StringIO()
     text.write(f"# {name}, frame {frame}: metres, y is up\nmtllib {name}.mtl\n")
     first_point = first_uv = first_normal = 1
     for row, piece in enumerate(reader.pieces(frame)):
         mesh = piece.mesh
-        rotation, translation = fragments.rotation[row], fragments.translation[row]
+        rotation, translation = pieces.rotation[row], pieces.translation[row]
         point = mesh.point @ rotation.T + translation
         uv, uv_index = np.unique(mesh.uv, axis=0, return_inverse=True)
         normal, normal_index = np.unique(mesh.normal, axis=0, return_inverse=True)

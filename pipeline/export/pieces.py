@@ -1,7 +1,7 @@
 """The pieces of a shot as rigid meshes with motion, from the caches of geometry and align.
 
 Pieces only ever split, so those of the last frame are parts of all earlier ones: each is one
-mesh that never changes, moved in every frame by the fragment it is part of then. Its name is
+mesh that never changes, moved in every frame by the piece it is part of then. Its name is
 that of its Cryptomatte, ``<body>_<id>``.
 """
 
@@ -46,9 +46,9 @@ class Piece:
     """One rigid piece: its mesh, and what it is."""
 
     name: str
-    fragment: int            # its id
+    id: int                  # its id
     body: int
-    parent: int              # fragment it broke off, -1 for a whole body
+    parent: int              # piece it broke off, -1 for a whole body
     birth_frame: int
     particle: Array          # (k,) int32: its elements
     center: Array            # (3,) float64 [m]: centre of mass at rest
@@ -83,40 +83,40 @@ class PieceReader:
         self.faces: Faces = all_faces(self.solid)
         self.lineage: Lineage = Lineage.from_arrays(self._read(LINEAGE, frames[0]))
 
-    def fragments(self, frame: int) -> Pieces:
-        """Return the fragments of a frame."""
+    def posed(self, frame: int) -> Pieces:
+        """Return the pieces of a frame."""
         from vfx.geometry.handoff.types import Pieces
 
         return Pieces.from_arrays(self._read(ALIGN, frame))
 
-    def name_of(self, fragment: int) -> str:
-        """Return the name of a fragment, as Cryptomatte has it."""
-        from vfx.geometry.pieces.lineage import fragment_name
+    def name_of(self, piece: int) -> str:
+        """Return the name of a piece, as Cryptomatte has it."""
+        from vfx.geometry.pieces.lineage import piece_name
 
-        return fragment_name(self.solid, self.lineage, fragment)
+        return piece_name(self.solid, self.lineage, piece)
 
     def pieces(self, frame: int) -> list[Piece]:
         """Return the pieces of a frame, by ascending id."""
-        fragments = self.fragments(frame)
+        posed = self.posed(frame)
         density = np.array([self.work.shot.materials[body.material].density
                             for body in self.work.shot.bodies])
         mass = self.solid.volume * density[self.solid.body]
-        meshes = piece_meshes(self.faces, fragments.fragment)
-        order = np.argsort(fragments.fragment, kind="stable")
-        start = np.searchsorted(fragments.fragment[order], fragments.id)
-        stop = np.searchsorted(fragments.fragment[order], fragments.id, side="right")
+        meshes = piece_meshes(self.faces, posed.fragment)
+        order = np.argsort(posed.fragment, kind="stable")
+        start = np.searchsorted(posed.fragment[order], posed.id)
+        stop = np.searchsorted(posed.fragment[order], posed.id, side="right")
         pieces = []
-        for fragment, first, last in zip(fragments.id.tolist(), start, stop, strict=True):
+        for piece, first, last in zip(posed.id.tolist(), start, stop, strict=True):
             particle = order[first:last].astype(np.int32)
             weight = mass[particle]
             volume = float(self.solid.volume[particle].sum())
             pieces.append(Piece(
-                name=self.name_of(fragment), fragment=fragment,
-                body=int(self.lineage.body[fragment]), parent=int(self.lineage.parent[fragment]),
-                birth_frame=int(self.lineage.birth_frame[fragment]), particle=particle,
+                name=self.name_of(piece), id=piece,
+                body=int(self.lineage.body[piece]), parent=int(self.lineage.parent[piece]),
+                birth_frame=int(self.lineage.birth_frame[piece]), particle=particle,
                 center=weight @ self.solid.position[particle] / weight.sum(),
                 mass=float(weight.sum()), size=(6.0 * volume / np.pi) ** (1.0 / 3.0),
-                mesh=meshes[fragment]))
+                mesh=meshes[piece]))
         return pieces
 
     def motion(self, pieces: Sequence[Piece]) -> Tracks:
@@ -128,17 +128,17 @@ class PieceReader:
         start = np.cumsum(count) - count
         rows: dict[str, list[Array]] = {field.name: [] for field in dataclasses.fields(Tracks)}
         for frame in self.frames:
-            fragments = self.fragments(frame)
-            row = np.searchsorted(fragments.id, fragments.fragment[first])
-            rotation, spin = fragments.rotation[row], fragments.angular_velocity[row]
-            world = np.einsum("kij,kj->ki", rotation, center) + fragments.translation[row]
+            posed = self.posed(frame)
+            row = np.searchsorted(posed.id, posed.fragment[first])
+            rotation, spin = posed.rotation[row], posed.angular_velocity[row]
+            world = np.einsum("kij,kj->ki", rotation, center) + posed.translation[row]
             rows["rotation"].append(rotation)
-            rows["translation"].append(fragments.translation[row])
-            rows["velocity"].append(fragments.velocity[row] + np.cross(
-                spin, world - fragments.center[row]))
+            rows["translation"].append(posed.translation[row])
+            rows["velocity"].append(posed.velocity[row] + np.cross(
+                spin, world - posed.center[row]))
             rows["angular_velocity"].append(spin)
             rows["damage"].append((np.add.reduceat(
-                fragments.damage[every].astype(np.float64), start) / count).astype(np.float32))
+                posed.damage[every].astype(np.float64), start) / count).astype(np.float32))
         return Tracks(**{name: np.array(values) for name, values in rows.items()})
 
     def _check(self) -> None:

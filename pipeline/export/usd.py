@@ -98,12 +98,12 @@ def _hosts(reader: PieceReader, every: Sequence[Piece],
     What is born of one parent in one frame was together until then, and moves with the parent up
     to that frame.
     """
-    rest = {piece.fragment: piece.particle for piece in every}
+    rest = {piece.id: piece.particle for piece in every}
     groups: dict[tuple[int, int], list[Piece]] = {}
     for piece in debris:
         if piece.birth_frame > reader.frames[0]:
             groups.setdefault((piece.parent, piece.birth_frame), []).append(piece)
-    label = np.full(reader.solid.n_particles, -1, np.int64)
+    label = np.full(reader.solid.n_elements, -1, np.int64)
     for number, members in enumerate(groups.values()):
         label[np.concatenate([piece.particle for piece in members])] = number
     meshes = piece_meshes(reader.faces, label)
@@ -111,7 +111,7 @@ def _hosts(reader: PieceReader, every: Sequence[Piece],
         mass = np.array([piece.mass for piece in members])
         center = mass @ np.array([piece.center for piece in members]) / mass.sum()
         yield Piece(
-            name=f"{reader.name_of(parent)}_until_{birth}", fragment=parent,
+            name=f"{reader.name_of(parent)}_until_{birth}", id=parent,
             body=members[0].body, parent=parent, birth_frame=birth,
             particle=rest[parent], center=center, mass=float(mass.sum()), size=0.0,
             mesh=meshes[number])
@@ -244,7 +244,7 @@ class _Writer:
             targets.append(target)
         instancer.CreatePrototypesRel().SetTargets(targets)
         instancer.CreateProtoIndicesAttr(Vt.IntArray(list(range(len(pieces)))))
-        instancer.CreateIdsAttr(Vt.Int64Array([piece.fragment for piece in pieces]))
+        instancer.CreateIdsAttr(Vt.Int64Array([piece.id for piece in pieces]))
         n = len(pieces)
         self._write_arrays(instancer, pieces, motion, np.arange(n))
         paths = [world_motion(piece.center, motion, number) for number, piece in enumerate(pieces)]
@@ -283,7 +283,7 @@ class _Writer:
         from pxr import UsdGeom, UsdShade, Vt
 
         points = UsdGeom.Points.Define(self._target.stage, path)
-        points.CreateIdsAttr(Vt.Int64Array([piece.fragment for piece in debris]))
+        points.CreateIdsAttr(Vt.Int64Array([piece.id for piece in debris]))
         self._write_arrays(points, debris, motion, columns)
         UsdShade.MaterialBindingAPI.Apply(points.GetPrim()).Bind(
             self._target.material(fracture_name(material, self._shot.looks)))

@@ -16,7 +16,7 @@ def write_balls(target: UsdStage, reader: PieceReader) -> None:
     """Write the balls where they are in every frame."""
     from pxr import Gf, UsdGeom
 
-    frames = [reader.fragments(frame) for frame in reader.frames]
+    frames = [reader.posed(frame) for frame in reader.frames]
     for number in range(len(frames[0].projectile_radius)):
         target.define_scope("balls")
         ball = UsdGeom.Sphere.Define(
@@ -48,7 +48,7 @@ def write_colliders(target: UsdStage, reader: PieceReader) -> None:
         translate = shape.AddTranslateOp(UsdGeom.XformOp.PrecisionDouble)
         moves = len(prop.key) > 1
         for frame in reader.frames if moves else reader.frames[:1]:
-            place = prop.place(reader.fragments(frame).time)
+            place = prop.place(reader.posed(frame).time)
             translate.Set(Gf.Vec3d(*map(float, place)),
                           frame if moves else Usd.TimeCode.Default())
         if prop.rotation is not None:

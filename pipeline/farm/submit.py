@@ -86,7 +86,7 @@ def plan_submission(request: Request, farm: FarmRequest) -> Submission:
     return submission
 
 
-def preview(submission: Submission, farm: str) -> list[str]:
+def listing(submission: Submission, farm: str) -> list[str]:
     """Return what would be submitted: every task, and the farm's own commands."""
     lines = [*_warning_lines(submission), *graph.describe(submission)]
     if farm != local.NAME:

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vfx.pipeline.errors import MissingInput, ShotError, StorageError, shortage
-from vfx.pipeline.shot.density import load_density
+from vfx.pipeline.shot.density_picture import load_density
 from vfx.pipeline.shot.shot_file import Shot, is_plain_word
 from vfx.pipeline.work.cache import file_hash, publish_bytes
 from vfx.pipeline.work.seal import read_regular

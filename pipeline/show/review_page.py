@@ -59,7 +59,7 @@ def write_page(work: Work, frames: Sequence[int], report: Callable[[float], None
                 "vfx", "run", str(work.shot.path), "--frames", format_frames(frames),
                 *arguments]))
     shown = done[:: -(-len(done) // _MOST_FRAMES)]
-    history = fragment_history(work)
+    history = piece_history(work)
     pictures = []
     for number, frame in enumerate(shown):
         report(number / len(shown))
@@ -90,7 +90,7 @@ def write_page(work: Work, frames: Sequence[int], report: Callable[[float], None
     return path
 
 
-def fragment_history(work: Work) -> dict[int, dict[str, float]]:
+def piece_history(work: Work) -> dict[int, dict[str, float]]:
     """Return number and sizes of pieces by frame, of the frames that are aligned."""
     history = {}
     for frame in work.shot.frames:

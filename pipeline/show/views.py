@@ -192,7 +192,7 @@ def _at_rest(work: Work, solid: Solid) -> Pieces:
         frame=work.shot.first_frame, time=0.0, fragment=solid.body.astype(np.int32),
         id=used.astype(np.int32), rotation=np.tile(np.eye(3), (len(used), 1, 1)),
         translation=still, center=center, velocity=still, angular_velocity=still, mass=mass,
-        damage=np.zeros(solid.n_particles, np.float32),
+        damage=np.zeros(solid.n_elements, np.float32),
         projectile_position=np.array([ball.position for ball in balls], float).reshape(-1, 3),
         projectile_radius=np.array([ball.radius for ball in balls], float))
 
@@ -211,7 +211,7 @@ def _film(work: Work, request: ViewRequest) -> Film:
 
 def _exploded(solid: Solid, now: Pieces) -> Pieces:
     """Return every element as a piece of its own, moved away from the middle of its body."""
-    n = solid.n_particles
+    n = solid.n_elements
     piece = np.searchsorted(now.id, now.fragment)
     rotation = now.rotation[piece]
     place = np.einsum("kij,kj->ki", rotation, solid.position) + now.translation[piece]

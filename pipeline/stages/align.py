@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _MOTION_FRAMES_KEPT = 8
 
 
-def align_fragments(job: Job) -> None:
+def align_pieces(job: Job) -> None:
     """Align the particles of each frame to pieces and publish them."""
     from vfx.geometry.handoff.types import Lineage, Motion, Solid
     from vfx.geometry.pieces.align import Aligner

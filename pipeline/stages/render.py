@@ -126,7 +126,7 @@ def _render(
     shot, inputs = job.shot, job.work.inputs
     path = inputs.camera()
     picture = render_picture(
-        job.device, solid, _fragments(job, frame), path, shot.light, shot.looks, shot.floor,
+        job.device, solid, _pieces(job, frame), path, shot.light, shot.looks, shot.floor,
         shot.floor_look, shot.film, inputs.environment(), progress=report, faces=faces,
         area_lights=shot.area_lights, texture=inputs.texture(), images=inputs.images(),
         near=_near(job, frame), props=collider_props(shot))
@@ -163,12 +163,12 @@ def _near(job: Job, frame: int) -> Any:
     from vfx.raytrace.camera.motion import Neighbors
 
     shot = job.shot
-    read = {near: _fragments(job, near) for near in near_frames(shot, frame)}
+    read = {near: _pieces(job, near) for near in near_frames(shot, frame)}
     return Neighbors(read.get(frame - 1), read.get(frame + 1),
                      shot.frame_time)
 
 
-def _fragments(job: Job, frame: int) -> Pieces:
+def _pieces(job: Job, frame: int) -> Pieces:
     from vfx.geometry.handoff.types import Pieces
 
     return Pieces.from_arrays(job.read("fragments", frame))

@@ -109,7 +109,7 @@ def _publish_history(job: Job, table: DiagnosticsTable) -> None:
     """Publish and list the table and its plot."""
     shot, columns = job.shot, table.columns()
     steps = int(columns["step"].max(initial=0.0))
-    # Rows at frames alone have a number of fragments.
+    # Rows at frames alone have a number of pieces.
     last = shot.first_frame + max(0, int(np.isfinite(columns.get(_PIECES, [])).sum()) - 1)
     plot = job.work.folder_of(job.stage) / PLOT_FILE
     fingerprint = str(job.work.fingerprint(job.stage, shot.first_frame))
@@ -268,12 +268,12 @@ class _Run:
         self._pause = min(max((self._saved - begun) / _CHECKPOINT_SHARE, shortest), longest)
 
     def _sample(self, solver: Solver, is_frame: bool) -> None:
-        """Take a row of diagnostics, at frames with the number of fragments."""
-        from vfx.geometry.pieces.lineage import count_fragments
+        """Take a row of diagnostics, at frames with the number of pieces."""
+        from vfx.geometry.pieces.lineage import count_pieces
 
         numbers = solver.tallies()
         if is_frame:
-            numbers[_PIECES] = count_fragments(self._solid, solver.broken())
+            numbers[_PIECES] = count_pieces(self._solid, solver.broken())
         self._diagnostics.add(solver.step, numbers)
 
     def _report(self, solver: Solver) -> None:

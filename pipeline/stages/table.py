@@ -122,7 +122,7 @@ LINEAGE = Stage(
     checks=(checks.meshes, checks.uv))
 
 ALIGN = Stage(
-    "align", 1, align.align_fragments,
+    "align", 1, align.align_pieces,
     takes=(result_of(GEOMETRY), result_so_far(SIM), guide_from(LINEAGE),
            settings("shot.density", _density), settings("shot.align", _align)),
     gives="fragments", file_name="frame.{frame:04d}.npz",

@@ -16,11 +16,11 @@ def make_boundary(device: Device, solid: Solid, faces: Faces, pieces: Pieces) ->
 
     Raises ValueError where the pieces do not belong to the solid or are nowhere.
     """
-    if len(pieces.fragment) != solid.n_particles:
-        raise ValueError(f"frame {pieces.frame}: fragments of {len(pieces.fragment)} "
-                         f"particles, but the solid has {solid.n_particles}; align them again")
+    if len(pieces.fragment) != solid.n_elements:
+        raise ValueError(f"frame {pieces.frame}: pieces of {len(pieces.fragment)} "
+                         f"particles, but the solid has {solid.n_elements}; align them again")
     if not (np.isfinite(pieces.rotation).all() and np.isfinite(pieces.translation).all()):
-        raise ValueError(f"frame {pieces.frame}: a fragment's transform is not finite; "
+        raise ValueError(f"frame {pieces.frame}: a piece's transform is not finite; "
                          "simulate and align that frame again")
     make = rigid_boundary if pieces.is_rigid else deforming_boundary
     return make(device, solid, faces, pieces)

@@ -32,7 +32,7 @@ class Boundary:
 
     origin: Array         # (3,) float64 [m]: the world position of the triangles' zero
     triangle: Any         # (t, 3, 3) float32 [m]: anticlockwise seen from outside
-    piece: Any            # (t,) int32: index of the fragment within its frame
+    piece: Any            # (t,) int32: index of the piece within its frame
     face: Any             # (t,) int32
     group: int            # so many triangles in a row belong together, all through
     first: Any            # (f,) int32: its first triangle
@@ -41,7 +41,7 @@ class Boundary:
     dress: Any            # (f,) int32: its first corner in normals and uv of the surface, or -1
     normal: Any           # (cs, 3) float32: shading normals in the axes of the piece, or zeros
     uv: Any               # (cs, 2) float32
-    fragment: Any         # (k,) int32: ids
+    piece_id: Any         # (k,) int32: ids
     body: Array           # (k,) int32, on the host: the body that a piece is of
     pose: Any             # (k, 12) float32: of each piece
     rest_pose: Any        # (k or t, 12) float32: of each piece, or of each triangle if it deforms
@@ -54,7 +54,7 @@ class Boundary:
     def rows(self) -> tuple[Any, ...]:
         """Return what slot_tags of scene.cu takes."""
         return (self.face, self.piece, self.first, self.owner, self.twin, self.dress, self.normal,
-                self.uv, self.fragment)
+                self.uv, self.piece_id)
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def fan_boundary(device: Device, solid: Solid, faces: Faces, pieces: Pieces, cho
         first=on_device[2], owner=device.from_host(chosen.owner),
         twin=device.from_host(_twins(chosen)), dress=device.from_host(dress.astype(np.int32)),
         normal=device.from_host(normal), uv=device.from_host(faces.uv),
-        fragment=device.from_host(pieces.id), body=_bodies(solid, pieces), pose=pose,
+        piece_id=device.from_host(pieces.id), body=_bodies(solid, pieces), pose=pose,
         rest_pose=pose, is_rigid=True, group=_triangle_group(faces))
 
 

@@ -50,69 +50,69 @@ def shutter_times(camera: Camera, count: int) -> Array:
     return opens + width * (np.arange(count) + 0.5) / count
 
 
-def moved_fragments(fragments: Pieces, near: Neighbors, time: float, faces: Faces) -> Pieces:
+def moved_pieces(pieces: Pieces, near: Neighbors, time: float, faces: Faces) -> Pieces:
     """Return pieces and balls at ``time`` frames after their own, from -1 to 1."""
     if time == 0.0:
-        return fragments
-    seconds = fragments.time + time * near.step
-    other = end_of_way(fragments, near, faces, forward=time > 0.0)
+        return pieces
+    seconds = pieces.time + time * near.step
+    other = end_of_way(pieces, near, faces, forward=time > 0.0)
     part = abs(time)
-    rest = rest_centers(fragments)
-    begin, end = fragments.center, turned(other.rotation, rest) + other.translation
-    turn = _rotation_between(fragments, other, near.step * np.sign(time))
-    rotation = Rotation.from_rotvec(part * turn).as_matrix() @ fragments.rotation
+    rest = rest_centers(pieces)
+    begin, end = pieces.center, turned(other.rotation, rest) + other.translation
+    turn = _rotation_between(pieces, other, near.step * np.sign(time))
+    rotation = Rotation.from_rotvec(part * turn).as_matrix() @ pieces.rotation
     center = _between(begin, end, part)
-    balls = _between(fragments.projectile_position, other.projectile_position, part)
+    balls = _between(pieces.projectile_position, other.projectile_position, part)
     return dataclasses.replace(
-        fragments, time=seconds, rotation=rotation, center=center,
+        pieces, time=seconds, rotation=rotation, center=center,
         translation=center - turned(rotation, rest), projectile_position=balls,
-        node_offset=_between(fragments.node_offset, other.node_offset, part))
+        node_offset=_between(pieces.node_offset, other.node_offset, part))
 
 
-def end_of_way(fragments: Pieces, near: Neighbors, faces: Faces, *, forward: bool) -> Pieces:
-    """Return the pieces of ``fragments`` with the poses that they have one frame on, or before."""
+def end_of_way(pieces: Pieces, near: Neighbors, faces: Faces, *, forward: bool) -> Pieces:
+    """Return the pieces of ``pieces`` with the poses that they have one frame on, or before."""
     other = near.following if forward else near.previous
     if other is None:
-        return coasted(fragments, near, forward=forward)
+        return coasted(pieces, near, forward=forward)
     if forward:
-        row = np.searchsorted(other.id, fragments.id)
+        row = np.searchsorted(other.id, pieces.id)
     else:
         # What was one piece before is found by any of its elements.
-        element = np.zeros(len(fragments.id), np.int64)
-        piece = np.searchsorted(fragments.id, fragments.fragment)
+        element = np.zeros(len(pieces.id), np.int64)
+        piece = np.searchsorted(pieces.id, pieces.fragment)
         element[piece] = np.arange(len(piece))
         row = np.searchsorted(other.id, other.fragment[element])
     balls = other.projectile_position
-    if len(balls) != len(fragments.projectile_position):
-        balls = fragments.projectile_position
+    if len(balls) != len(pieces.projectile_position):
+        balls = pieces.projectile_position
     rotation, translation, offset = other.rotation[row], other.translation[row], (
-        fragments.node_offset)
-    if not fragments.is_rigid:
-        offset = offsets_toward(faces, fragments, other, rotation, translation)
+        pieces.node_offset)
+    if not pieces.is_rigid:
+        offset = offsets_toward(faces, pieces, other, rotation, translation)
     return dataclasses.replace(
-        fragments, rotation=rotation, translation=translation, projectile_position=balls,
+        pieces, rotation=rotation, translation=translation, projectile_position=balls,
         node_offset=offset)
 
 
-def coasted(fragments: Pieces, near: Neighbors, *, forward: bool) -> Pieces:
+def coasted(pieces: Pieces, near: Neighbors, *, forward: bool) -> Pieces:
     """Return pieces and balls that went on evenly for a frame, or came so."""
     seconds = near.step if forward else -near.step
-    rest = rest_centers(fragments)
-    rotation = (Rotation.from_rotvec(seconds * fragments.angular_velocity).as_matrix()
-                @ fragments.rotation)
-    center = fragments.center + seconds * fragments.velocity
-    balls, known = fragments.projectile_position, near.previous if forward else near.following
+    rest = rest_centers(pieces)
+    rotation = (Rotation.from_rotvec(seconds * pieces.angular_velocity).as_matrix()
+                @ pieces.rotation)
+    center = pieces.center + seconds * pieces.velocity
+    balls, known = pieces.projectile_position, near.previous if forward else near.following
     if known is not None and len(known.projectile_position) == len(balls):
         balls = 2.0 * balls - known.projectile_position
-    return dataclasses.replace(fragments, time=fragments.time + seconds, rotation=rotation,
+    return dataclasses.replace(pieces, time=pieces.time + seconds, rotation=rotation,
                                center=center, translation=center - turned(rotation, rest),
                                projectile_position=balls)
 
 
-def rest_centers(fragments: Pieces) -> Array:
+def rest_centers(pieces: Pieces) -> Array:
     """Return the centres of mass (k, 3) of pieces at rest [m]."""
-    offset = fragments.center - fragments.translation
-    return turned(np.swapaxes(fragments.rotation, 1, 2), offset)
+    offset = pieces.center - pieces.translation
+    return turned(np.swapaxes(pieces.rotation, 1, 2), offset)
 
 
 def _between(begin: Array, end: Array, part: float) -> Array:
@@ -120,15 +120,15 @@ def _between(begin: Array, end: Array, part: float) -> Array:
     return (1.0 - part) * begin + part * end
 
 
-def _rotation_between(fragments: Pieces, other: Pieces, seconds: float) -> Array:
+def _rotation_between(pieces: Pieces, other: Pieces, seconds: float) -> Array:
     """Return rotation vectors (k, 3) from one pose to the other [rad].
 
     A piece may turn by more than half a circle: of all ways, the one is taken that is nearest to
     what its angular velocity says.
     """
     turn: Array = Rotation.from_matrix(
-        other.rotation @ np.swapaxes(fragments.rotation, 1, 2)).as_rotvec()
-    expected = seconds * fragments.angular_velocity
+        other.rotation @ np.swapaxes(pieces.rotation, 1, 2)).as_rotvec()
+    expected = seconds * pieces.angular_velocity
     angle = np.linalg.norm(turn, axis=1)
     spin = np.linalg.norm(expected, axis=1)
     safe = np.maximum(angle, 1e-12)[:, None]
@@ -139,7 +139,7 @@ def _rotation_between(fragments: Pieces, other: Pieces, seconds: float) -> Array
     return whole
 
 
-def forward_motion(fragments: Pieces, near: Neighbors, faces: Faces, *, position: Array,
+def forward_motion(pieces: Pieces, near: Neighbors, faces: Faces, *, position: Array,
                    met: Array, element: Array, material: Array, triangle: Array,
                    direction: Array, view: View, next_view: View, resolution: tuple[int, int],
                    props: Sequence[Prop] = (), first_prop: int = 0) -> Array:
@@ -150,24 +150,24 @@ def forward_motion(fragments: Pieces, near: Neighbors, faces: Faces, *, position
     are -1 or those of the surface, ``direction`` (h, w, 3) are the rays: what is nowhere moves
     with the camera alone. The materials of ``props`` begin at ``first_prop``.
     """
-    following = near.following or coasted(fragments, near, forward=True)
+    following = near.following or coasted(pieces, near, forward=True)
     here = np.where(met[..., None], position, view.eye + FAR_AWAY * direction).astype(np.float64)
     there = here.copy()
     on_piece = met & (element >= 0)
     there[on_piece] = carried_points(
-        faces, fragments, following, element=element[on_piece], triangle=triangle[on_piece],
+        faces, pieces, following, element=element[on_piece], triangle=triangle[on_piece],
         point=here[on_piece])
     on_ball = met & (element < 0) & (material == 1)
-    if on_ball.any() and len(following.projectile_position) == len(fragments.projectile_position):
+    if on_ball.any() and len(following.projectile_position) == len(pieces.projectile_position):
         # The ball whose surface is nearest.
         gap = np.abs(np.linalg.norm(
-            here[on_ball][:, None] - fragments.projectile_position, axis=2)
-            - fragments.projectile_radius)
-        move = following.projectile_position - fragments.projectile_position
+            here[on_ball][:, None] - pieces.projectile_position, axis=2)
+            - pieces.projectile_radius)
+        move = following.projectile_position - pieces.projectile_position
         there[on_ball] += move[gap.argmin(axis=1)]
     for number, prop in enumerate(props):
         on_prop = met & (element < 0) & (material == first_prop + number)
-        there[on_prop] += prop.place(following.time) - prop.place(fragments.time)
+        there[on_prop] += prop.place(following.time) - prop.place(pieces.time)
     begin, end = view.project(here, resolution), next_view.project(there, resolution)
     motion = (end - begin) * [1.0, -1.0]
     # What is behind the next camera has no place in its picture.

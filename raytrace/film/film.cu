@@ -65,7 +65,7 @@ KERNEL void add_features(
     int n, int n_samples,         // n = tiles * 64
     const int *ray_index,         // (tiles, n_samples, 64)
     const float *albedo,          // (tiles, n_samples, 64, 3)
-    const int *identity,          // (tiles, n_samples, 64, 4): fragment, element, material, ...
+    const int *identity,          // (tiles, n_samples, 64, 4): piece_id, element, material, ...
     INOUT float *film,            // (pixels, 22)
     INOUT int *matte_key,         // (pixels, 12)
     INOUT uint16 *matte_count)    // (pixels, 12): 0 for a free slot

@@ -59,7 +59,7 @@ CHANNELS: dict[str, tuple[str, ...]] = {
 }
 #: Passes that are made of what each sample meets first.
 FEATURES = ("albedo", "mask", "cryptomatte")
-CRYPTO_FRAGMENT, CRYPTO_MATERIAL = "CryptoFragment", "CryptoMaterial"
+CRYPTO_PIECE, CRYPTO_MATERIAL = "CryptoFragment", "CryptoMaterial"
 FLOOR, BALL = "floor", "projectile"
 
 
@@ -73,7 +73,7 @@ def channel_names(settings: Film) -> tuple[str, ...]:
     return tuple(channel for name in pass_names(settings) for channel in CHANNELS.get(name, ()))
 
 
-def named_passes(pixels: Mapping[str, Array], fragments: Pieces, light: Light,
+def named_passes(pixels: Mapping[str, Array], pieces: Pieces, light: Light,
                  film: Film) -> dict[str, Array]:
     """Expose, convert colours, and give the passes of ``film`` their names.
 
@@ -88,8 +88,8 @@ def named_passes(pixels: Mapping[str, Array], fragments: Pieces, light: Light,
 
     identity = pixels["identity"]
     element = identity[..., 1]
-    damage = np.where(element >= 0, fragments.damage[element], 0.0) if len(
-        fragments.damage) else np.zeros(element.shape)
+    damage = np.where(element >= 0, pieces.damage[element], 0.0) if len(
+        pieces.damage) else np.zeros(element.shape)
     values: dict[str, Any] = {
         "beauty": np.concatenate([exposure * converted(pixels["beauty"]),
                                   pixels["beauty"][..., 3:]], axis=-1),
@@ -109,37 +109,37 @@ def named_passes(pixels: Mapping[str, Array], fragments: Pieces, light: Light,
     return named
 
 
-def matte_names(solid: Solid, fragments: Pieces,
+def matte_names(solid: Solid, pieces: Pieces,
                 props: Sequence[str] = ()) -> tuple[list[str], list[str]]:
     """Return the names that the two Cryptomattes of a frame know.
 
     Floor, balls and ``props`` come first; then the pieces, as
-    :func:`vfx.geometry.pieces.lineage.fragment_name` names them, and of each body's material the
+    :func:`vfx.geometry.pieces.lineage.piece_name` names them, and of each body's material the
     surface and the broken faces.
     """
-    body = np.zeros(len(fragments.id), np.int64)
-    body[np.searchsorted(fragments.id, fragments.fragment)] = solid.body
-    pieces = [f"{solid.body_name[b]}_{fragment:05d}"
-              for fragment, b in zip(fragments.id.tolist(), body.tolist(), strict=True)]
+    body = np.zeros(len(pieces.id), np.int64)
+    body[np.searchsorted(pieces.id, pieces.fragment)] = solid.body
+    names = [f"{solid.body_name[b]}_{piece:05d}"
+             for piece, b in zip(pieces.id.tolist(), body.tolist(), strict=True)]
     materials = [f"{name}{side}" for name in dict.fromkeys(solid.material_name.tolist())
                  for side in ("", "_fracture")]
-    return [FLOOR, BALL, *props, *pieces], [FLOOR, BALL, *props, *materials]
+    return [FLOOR, BALL, *props, *names], [FLOOR, BALL, *props, *materials]
 
 
-def mattes(pixels: Mapping[str, Array], solid: Solid, fragments: Pieces,
+def mattes(pixels: Mapping[str, Array], solid: Solid, pieces: Pieces,
            film: Film, props: Sequence[str] = ()) -> tuple[dict[str, Array], dict[str, Any]]:
     """Return channels and header attributes of both Cryptomattes.
 
-    ``key`` (h, w, s) of ``pixels`` is twice the fragment's id for its surface, one more for its
+    ``key`` (h, w, s) of ``pixels`` is twice the piece's id for its surface, one more for its
     broken faces, and -1 less the row of the material for what is no piece.
     """
     key, coverage = pixels["key"], pixels["matte"]
-    pieces, materials = matte_names(solid, fragments, props)
+    names, materials = matte_names(solid, pieces, props)
     n_fixed = FIXED_MATERIALS + len(props)
     is_piece = key >= 0
-    row = np.where(is_piece, np.searchsorted(fragments.id, np.maximum(key, 0) // 2), 0)
-    body = np.zeros(len(fragments.id), np.int64)
-    body[np.searchsorted(fragments.id, fragments.fragment)] = solid.body
+    row = np.where(is_piece, np.searchsorted(pieces.id, np.maximum(key, 0) // 2), 0)
+    body = np.zeros(len(pieces.id), np.int64)
+    body[np.searchsorted(pieces.id, pieces.fragment)] = solid.body
     unique = list(dict.fromkeys(solid.material_name.tolist()))
     material = np.array([unique.index(name) for name in solid.material_name.tolist()])
     fixed = np.maximum(-1 - key, 0)
@@ -149,8 +149,8 @@ def mattes(pixels: Mapping[str, Array], solid: Solid, fragments: Pieces,
     which_piece = np.where(is_piece, n_fixed + row, fixed)
     which_material = np.where(is_piece, n_fixed + 2 * material[body[row]] + (key & 1), fixed)
     channels = {
-        **matte_channels(CRYPTO_FRAGMENT, pieces, which_piece, coverage, film.cryptomatte_levels),
+        **matte_channels(CRYPTO_PIECE, names, which_piece, coverage, film.cryptomatte_levels),
         **matte_channels(CRYPTO_MATERIAL, materials, which_material, coverage,
                          film.cryptomatte_levels)}
-    return channels, {**matte_header(CRYPTO_FRAGMENT, pieces),
+    return channels, {**matte_header(CRYPTO_PIECE, names),
                       **matte_header(CRYPTO_MATERIAL, materials)}

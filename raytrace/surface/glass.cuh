@@ -32,11 +32,11 @@ DEVICE Crossing cross_glass(const Scene &scene, const Surface &s, Vec3 direction
     const int other = touching_piece(scene, s);
     bool gap = other >= 0 && is_inside(inside, other) == s.enters;
     Inside between = inside;
-    leave_fragment(between, s.piece);
-    if (gap) leave_fragment(between, other);
-    if (s.enters) enter_fragment(c.inside, s.piece); else leave_fragment(c.inside, s.piece);
+    leave_piece(between, s.piece);
+    if (gap) leave_piece(between, other);
+    if (s.enters) enter_piece(c.inside, s.piece); else leave_piece(c.inside, s.piece);
     if (gap) {
-        if (s.enters) leave_fragment(c.inside, other); else enter_fragment(c.inside, other);
+        if (s.enters) leave_piece(c.inside, other); else enter_piece(c.inside, other);
     }
     const int before = medium_of(scene, inside), behind = medium_of(scene, c.inside);
     if (medium_of(scene, between) >= 0) gap = false;    // a third piece fills the gap
@@ -119,8 +119,8 @@ DEVICE Vec3 light_through(const Scene &scene, Vec3 origin, Vec3 direction, float
         const int before = medium_of(scene, inside);
         left = left * medium_transmittance(scene, before, hit.t - walked);
         walked = hit.t;
-        if (is_inside(inside, tag[TAG_PIECE])) leave_fragment(inside, tag[TAG_PIECE]);
-        else enter_fragment(inside, tag[TAG_PIECE]);
+        if (is_inside(inside, tag[TAG_PIECE])) leave_piece(inside, tag[TAG_PIECE]);
+        else enter_piece(inside, tag[TAG_PIECE]);
         const int behind = medium_of(scene, inside);
         const float index = maximum(medium_index(scene, before, 1), medium_index(scene, behind, 1));
         if ((before < 0) != (behind < 0)) {

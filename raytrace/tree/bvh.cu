@@ -260,10 +260,10 @@ KERNEL void fill_packets(
     const int *node_child,        // (b, 2)
     const int *primitive,         // (primitives,): of each binary leaf
     const float *triangle,        // (triangles, 3, 3)
-    const int *fragment,          // (triangles,)
+    const int *piece,             // (triangles,)
     OUT float *packet,            // (n, 9, 8)
     OUT int *slot_triangle,       // (n, 8): -1 for an empty lane
-    OUT int *slot_fragment)       // (n, 8): -1 for an empty lane
+    OUT int *slot_piece)          // (n, 8): -1 for an empty lane
 {
     FOR_EACH(i, n) {
         int waiting[LANES];
@@ -280,14 +280,14 @@ KERNEL void fill_packets(
             for (int g = 0; g < group; ++g, ++lane) {
                 const int64 source = (int64)primitive[node] * group + g;
                 slot_triangle[LANES * i + lane] = (int)source;
-                slot_fragment[LANES * i + lane] = fragment[source];
+                slot_piece[LANES * i + lane] = piece[source];
                 for (int k = 0; k < 9; ++k)
                     packet[PACKET_FLOATS * i + LANES * k + lane] = triangle[9 * source + k];
             }
         }
         for (; lane < LANES; ++lane) {
             slot_triangle[LANES * i + lane] = -1;
-            slot_fragment[LANES * i + lane] = -1;
+            slot_piece[LANES * i + lane] = -1;
             for (int k = 0; k < 9; ++k) packet[PACKET_FLOATS * i + LANES * k + lane] = 0.0f;
         }
     }
@@ -336,7 +336,7 @@ KERNEL void first_hits(
     int n, Bvh tree,
     const float *origin,          // (8 n, 3)
     const float *direction,       // (8 n, 3)
-    const int *inside,            // (1 + MAX_INSIDE,): count and fragments, of all rays
+    const int *inside,            // (1 + MAX_INSIDE,): count and pieces, of all rays
     OUT float *t,                 // (8 n,): inf for a miss
     OUT int *slot)                // (8 n,): -1 for a miss
 {
@@ -368,7 +368,7 @@ KERNEL void first_hits(
 }
 
 // Whether a triangle encloses a point, seen along a direction: +1 where the ray leaves through it,
-// -1 where it enters. Summed over a fragment this is 1 inside it.
+// -1 where it enters. Summed over a piece this is 1 inside it.
 KERNEL void crossing_signs(
     int n, Vec3 origin, Vec3 direction,
     const float *triangle,        // (n, 3, 3)

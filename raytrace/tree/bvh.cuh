@@ -6,7 +6,7 @@
 // between two triangles that share an edge. Without its double-precision fallback the test may
 // accept a ray one rounding error outside an edge, never lose one inside.
 //
-// A ray knows the fragments it is inside of. It may only enter others and only leave these, so
+// A ray knows the pieces it is inside of. It may only enter others and only leave these, so
 // that the face it starts on, or a neighbour within rounding, is never met again: no offsets.
 #include "device/device.cuh"
 
@@ -17,54 +17,54 @@
 // Seven siblings a level wait; bvh.py refuses trees deeper than STACK_ENTRIES / 7.
 #define STACK_ENTRIES 160
 
-// Fragments that a ray knows it is inside of.
+// Pieces that a ray knows it is inside of.
 #define MAX_INSIDE 8
 
 struct Bvh {
     const float *node_box;      // (m, 6, 8)
     const int *node_child;      // (m, 8): a node, or ~packet for a leaf
     const float *packet;        // (p, 9, 8)
-    const int *slot_fragment;   // (p, 8): the fragment that the triangle bounds
+    const int *slot_piece;      // (p, 8): the piece that the triangle bounds
 };
 
-// The fragments that a ray is inside of; a negative count lets it meet every triangle.
+// The pieces that a ray is inside of; a negative count lets it meet every triangle.
 struct Inside {
     int count;
-    int fragment[MAX_INSIDE];
+    int piece[MAX_INSIDE];
 };
 
-DEVICE bool is_inside(const Inside &inside, int fragment)
+DEVICE bool is_inside(const Inside &inside, int piece)
 {
     bool found = false;
-    for (int k = 0; k < MAX_INSIDE; ++k) found |= k < inside.count && inside.fragment[k] == fragment;
+    for (int k = 0; k < MAX_INSIDE; ++k) found |= k < inside.count && inside.piece[k] == piece;
     return found;
 }
 
-// Enter a fragment. If there are too many, the one entered first is forgotten, and its end not met;
+// Enter a piece. If there are too many, the one entered first is forgotten, and its end not met;
 // the new one must be known, or its face would be met again and again.
-DEVICE void enter_fragment(Inside &inside, int fragment)
+DEVICE void enter_piece(Inside &inside, int piece)
 {
     if (inside.count == MAX_INSIDE) {
-        for (int k = 1; k < MAX_INSIDE; ++k) inside.fragment[k - 1] = inside.fragment[k];
+        for (int k = 1; k < MAX_INSIDE; ++k) inside.piece[k - 1] = inside.piece[k];
         --inside.count;
     }
-    inside.fragment[inside.count++] = fragment;
+    inside.piece[inside.count++] = piece;
 }
 
-// The fragments of a list: their number, then MAX_INSIDE of them.
+// The pieces of a list: their number, then MAX_INSIDE of them.
 DEVICE Inside load_inside(const int *list)
 {
     Inside inside;
     inside.count = list[0];
-    for (int k = 0; k < MAX_INSIDE; ++k) inside.fragment[k] = list[1 + k];
+    for (int k = 0; k < MAX_INSIDE; ++k) inside.piece[k] = list[1 + k];
     return inside;
 }
 
-DEVICE void leave_fragment(Inside &inside, int fragment)
+DEVICE void leave_piece(Inside &inside, int piece)
 {
     int kept = 0;
     for (int k = 0; k < inside.count; ++k)
-        if (inside.fragment[k] != fragment) inside.fragment[kept++] = inside.fragment[k];
+        if (inside.piece[k] != piece) inside.piece[kept++] = inside.piece[k];
     inside.count = kept;
 }
 
@@ -170,10 +170,10 @@ struct Hit {
     int slot;      // 8 * packet + lane
 };
 
-// Whether a ray may meet a triangle that it enters or leaves its fragment by.
-DEVICE bool is_met(const Inside &inside, bool enters, int fragment)
+// Whether a ray may meet a triangle that it enters or leaves its piece by.
+DEVICE bool is_met(const Inside &inside, bool enters, int piece)
 {
-    return inside.count < 0 || enters != is_inside(inside, fragment);
+    return inside.count < 0 || enters != is_inside(inside, piece);
 }
 
 // The first triangle along the ray; of two at one distance, the one that the tree visits first.
@@ -217,7 +217,7 @@ DEVICE Hit closest_hit(const Bvh &bvh, Ray ray, const Inside &inside)
                 const int slot = ~node * LANES + lane;
                 const float t_lane = lane_get(t, lane);
                 if (t_lane < t_best
-                    && is_met(inside, (entered >> lane) & 1, bvh.slot_fragment[slot])) {
+                    && is_met(inside, (entered >> lane) & 1, bvh.slot_piece[slot])) {
                     t_best = t_lane;
                     hit.slot = slot;
                 }
@@ -260,8 +260,8 @@ DEVICE bool any_hit(const Bvh &bvh, Ray ray, const Inside &inside)
                                      entered);
             for (; bits != 0; bits &= bits - 1) {
                 const int lane = lowest_bit(bits);
-                const int fragment = bvh.slot_fragment[~node * LANES + lane];
-                if (is_met(inside, (entered >> lane) & 1, fragment)) return true;
+                const int piece = bvh.slot_piece[~node * LANES + lane];
+                if (is_met(inside, (entered >> lane) & 1, piece)) return true;
             }
         }
         if (waiting == 0) return false;

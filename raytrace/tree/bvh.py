@@ -34,7 +34,7 @@ class Bvh:
     node_child: Any       # (m, 8) int32: a node, or ~packet for a leaf
     packet: Any           # (p, 9, 8) float32 [m]: corners of the triangles
     slot_triangle: Any    # (p, 8) int32: index of the triangle in each lane, or -1
-    slot_fragment: Any    # (p, 8) int32: the fragment that the triangle bounds, or -1
+    slot_piece: Any       # (p, 8) int32: the piece that the triangle bounds, or -1
     n_levels: int
 
     @property
@@ -42,7 +42,7 @@ class Bvh:
         """The tree as kernels take it."""
         return self.device.struct(
             "raytrace/tree/bvh.cuh", "Bvh", node_box=self.node_box, node_child=self.node_child,
-            packet=self.packet, slot_fragment=self.slot_fragment)
+            packet=self.packet, slot_piece=self.slot_piece)
 
     def closest_hits(self, origin: Any, direction: Any, t_max: Any) -> tuple[Any, Any]:
         """Return distance (n,) in units of ``direction``, inf for a miss, and triangle (n,).
@@ -69,7 +69,7 @@ class Bvh:
 
         A slot is 8 * packet + lane, -1 for a miss. Rays (n, 3) float32, n a multiple of 8, are
         fastest where eight in a row run side by side. ``inside`` (9,) int32 holds the number of
-        fragments that all of them start in, and which.
+        pieces that all of them start in, and which.
         """
         xp = self.device.xp
         t = xp.empty(len(origin), xp.float32)
@@ -79,10 +79,10 @@ class Bvh:
         return t, slot
 
 
-def build_bvh(device: Device, triangle: Any, group: int = 1, *, fragment: Any = None) -> Bvh:
+def build_bvh(device: Device, triangle: Any, group: int = 1, *, piece: Any = None) -> Bvh:
     """Build the tree over ``triangle`` (n, 3, 3) float32, a device array.
 
-    ``fragment`` (n,) int32, not below 0, says what closed piece each triangle bounds; all bound
+    ``piece`` (n,) int32, not below 0, says what closed piece each triangle bounds; all bound
     one where it is left out.
     ``group`` consecutive triangles stay together as one primitive (2 for quadrilaterals):
     it saves time where they share a box anyway. n is a multiple of it.
@@ -93,10 +93,10 @@ def build_bvh(device: Device, triangle: Any, group: int = 1, *, fragment: Any = 
                          "build_bvh takes (n, 3, 3) with n a multiple of the group")
     if n_triangles == 0:
         return _empty_bvh(device)
-    if fragment is None:
-        fragment = device.xp.zeros(n_triangles, device.xp.int32)
+    if piece is None:
+        piece = device.xp.zeros(n_triangles, device.xp.int32)
     for pairing in (nearest_by_area, nearest_by_order):
-        tree = _fold(device, _cluster(device, triangle, group, pairing), triangle, group, fragment)
+        tree = _fold(device, _cluster(device, triangle, group, pairing), triangle, group, piece)
         if tree.n_levels <= MAX_LEVELS:
             return tree
     raise ValueError(f"{n_triangles} triangles are more than the tree's stack of "
@@ -173,7 +173,7 @@ def _cluster(device: Device, triangle: Any, group: int, pairing: Pairing) -> _Bi
 
 
 def _fold(device: Device, binary: _BinaryTree, triangle: Any, group: int,
-          fragment: Any) -> Bvh:
+          piece: Any) -> Bvh:
     """Fold the binary tree into eight-wide nodes, level by level, and fill the packets."""
     xp = device.xp
     kernels = device.module("raytrace/tree/bvh.cu")
@@ -209,11 +209,11 @@ def _fold(device: Device, binary: _BinaryTree, triangle: Any, group: int,
     del binary
     packet = xp.empty((n_packets, 9, LANES), xp.float32)
     slot_triangle = xp.empty((n_packets, LANES), xp.int32)
-    slot_fragment = xp.empty((n_packets, LANES), xp.int32)
+    slot_piece = xp.empty((n_packets, LANES), xp.int32)
     kernels.fill_packets(n_packets, group, xp.concatenate(leaves), below, primitive, triangle,
-                         fragment, packet, slot_triangle, slot_fragment)
+                         piece, packet, slot_triangle, slot_piece)
     return Bvh(device, xp.concatenate(boxes), xp.concatenate(children), packet, slot_triangle,
-               slot_fragment, len(boxes))
+               slot_piece, len(boxes))
 
 
 def _empty_bvh(device: Device) -> Bvh:

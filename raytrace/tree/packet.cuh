@@ -161,7 +161,7 @@ DEVICE void packet_hits(const Bvh &bvh, const PreparedPacket &p, lane_f &t_best,
             if (rays_in_box(p, box, box_of % LANES, t_best) != 0) {
                 const float *packet = bvh.packet + (int64)(~node) * PACKET_FLOATS;
                 const int first = ~node * LANES;
-                for (int lane = 0; lane < LANES && bvh.slot_fragment[first + lane] >= 0; ++lane) {
+                for (int lane = 0; lane < LANES && bvh.slot_piece[first + lane] >= 0; ++lane) {
                     lane_f t;
                     const lane_i nearer = rays_on_triangle(p, packet + lane, t_best, t);
                     t_best = lane_select(nearer, t, t_best);

@@ -47,7 +47,7 @@ def find_network(device: Device, solid: Solid, horizon: float) -> ClusterNetwork
     """Find the bonds of a solid; ``horizon`` is delta in units of each body's lambda."""
     part = solid_parts(solid)
     particle = order_particles(solid.position, part)
-    lane = np.empty(solid.n_particles, np.int64)
+    lane = np.empty(solid.n_elements, np.int64)
     lane[particle[particle >= 0]] = np.flatnonzero(particle.ravel() >= 0)
 
     edge_lane = np.sort(lane[solid.edge.reshape(-1, 2)], axis=1)

@@ -136,7 +136,7 @@ class LatticeBonds:
 
     def _cells(self) -> Array:
         """Return (n, 4) int32: body, then the place along a, b and the row."""
-        cell = np.empty((self._solid.n_particles, 4), np.int32)
+        cell = np.empty((self._solid.n_elements, 4), np.int32)
         cell[:, 0] = self._solid.body
         for body, box in enumerate(self.boxes):
             inside = self._solid.body == body

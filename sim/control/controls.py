@@ -37,8 +37,8 @@ def make_controls(solid: Solid, setup: Setup[S], images: Mapping[str, Array]) ->
         if len(segment := weak_segments(settings)):
             walls.append(Wall(number, np.array(settings.origin),
                               plane_axes(np.array(settings.normal)), segment))
-    toughness = np.ones(solid.n_particles)
-    held = np.full(solid.n_particles, -1, np.int32)
+    toughness = np.ones(solid.n_elements)
+    held = np.full(solid.n_elements, -1, np.int32)
     idle = []
     for row, region in enumerate(setup.regions):
         inside = members(region, solid)

@@ -16,7 +16,7 @@ from vfx.sim.settings import Material
 
 def initial_velocity(solid: Solid, bodies: Sequence[Body]) -> Array:
     """Return (n, 3) velocities: each body's linear one and its spin about its centre."""
-    velocity = np.zeros((solid.n_particles, 3))
+    velocity = np.zeros((solid.n_elements, 3))
     for number, body in enumerate(bodies):
         inside = solid.body == number
         arm = solid.position[inside] - np.array(body.center)
@@ -31,7 +31,7 @@ def element_support(solid: Solid) -> Array:
     elements to their lowest corner. One without faces is taken for a ball of its volume.
     """
     reach = 0.5 * solid.length_scale * np.abs(solid.orientation[:, 1, :]).sum(1)
-    lowest = lowest_corners(solid.stored_faces, solid.n_particles)
+    lowest = lowest_corners(solid.stored_faces, solid.n_elements)
     ball = np.cbrt(0.75 / np.pi * solid.volume)
     below = np.where(np.isfinite(lowest), solid.position[:, 1] - lowest, ball)
     return np.where((solid.kind == "grid")[solid.body], reach[solid.body], below)
@@ -46,7 +46,7 @@ def strain_limits(
     ``materials`` are those of the bodies, ``horizon`` is in units of lambda, ``strength`` are
     the factors of :class:`Controls`.
     """
-    limit = np.empty(solid.n_particles)
+    limit = np.empty(solid.n_elements)
     for number, material in enumerate(materials):
         inside = solid.body == number
         length_scale = float(solid.length_scale[number])
@@ -55,7 +55,7 @@ def strain_limits(
             # s0 falls with the root of the horizon, which is each particle's own if graded.
             limit[inside] *= np.sqrt(length_scale / solid.size[inside])
     spread = np.array([material.strain_scatter for material in materials])
-    noise = scatter.normal(seed, np.arange(solid.n_particles))
+    noise = scatter.normal(seed, np.arange(solid.n_elements))
     threshold: Array = limit * np.maximum(0.05, 1.0 + spread[solid.body] * noise)
     for factor in strength:
         threshold *= factor

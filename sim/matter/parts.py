@@ -22,11 +22,11 @@ def solid_parts(solid: Solid) -> Array:
     Elements that share a face are of one part. A wall thinner than a cube may be cubes that meet
     in edges and corners only: those are of one part, too.
     """
-    _, part = components(solid.n_particles, solid.edge)
+    _, part = components(solid.n_elements, solid.edge)
     pairs = [solid.edge]
     for body in np.flatnonzero(solid.kind == "grid"):
         member = np.flatnonzero(solid.body == body)
         if np.ptp(part[member]) > 0:
             near = cKDTree(solid.cell[member]).query_pairs(_DIAGONAL, output_type="ndarray")
             pairs.append(member[near])
-    return components(solid.n_particles, np.concatenate(pairs))[1] if len(pairs) > 1 else part
+    return components(solid.n_elements, np.concatenate(pairs))[1] if len(pairs) > 1 else part

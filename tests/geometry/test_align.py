@@ -53,13 +53,13 @@ def spinning(solid: Solid, lineage: Lineage, omega: np.ndarray) -> Callable[[int
         time = (frame - FIRST) * STEP
         label = labels_at(lineage, solid, frame)
         turn = Rotation.from_rotvec(omega * time)
-        position, velocity = np.empty((2, solid.n_particles, 3))
-        for fragment in np.unique(label):
-            own = label == fragment
+        position, velocity = np.empty((2, solid.n_elements, 3))
+        for piece in np.unique(label):
+            own = label == piece
             center = solid.position[own].mean(axis=0)
             arm = turn.apply(solid.position[own] - center)
-            position[own] = center + time * drift[fragment] + arm
-            velocity[own] = drift[fragment] + np.cross(omega, arm)
+            position[own] = center + time * drift[piece] + arm
+            velocity[own] = drift[piece] + np.cross(omega, arm)
         return motion_at(frame, position, velocity)
 
     return read
@@ -71,12 +71,12 @@ def quiet(n_frames: int, **broken: np.ndarray) -> list[tuple[int, np.ndarray]]:
     return [(FIRST + f, broken.get(f"f{f}", nothing)) for f in range(n_frames)]
 
 
-def assert_all_turned(fragments: Pieces, omega: np.ndarray) -> None:
-    expected = Rotation.from_rotvec(omega * fragments.time).as_matrix()
+def assert_all_turned(pieces: Pieces, omega: np.ndarray) -> None:
+    expected = Rotation.from_rotvec(omega * pieces.time).as_matrix()
     np.testing.assert_allclose(
-        fragments.rotation, np.broadcast_to(expected, fragments.rotation.shape), atol=1e-9)
+        pieces.rotation, np.broadcast_to(expected, pieces.rotation.shape), atol=1e-9)
     np.testing.assert_allclose(
-        fragments.angular_velocity, np.broadcast_to(omega, (len(fragments.id), 3)), atol=1e-7)
+        pieces.angular_velocity, np.broadcast_to(omega, (len(pieces.id), 3)), atol=1e-7)
 
 
 def test_pieces_of_every_size_keep_turning_as_the_body_did():
@@ -90,9 +90,9 @@ def test_pieces_of_every_size_keep_turning_as_the_body_did():
     omega = np.array([20.0, -35.0, 50.0])
     aligner = Aligner(solid, DENSITY, lineage, spinning(solid, lineage, omega))
     for frame in range(FIRST, FIRST + 9):
-        fragments = aligner.align(frame)
-        assert len(fragments.id) == (1 if frame < FIRST + 2 else 2 if frame < FIRST + 4 else 4)
-        assert_all_turned(fragments, omega)
+        pieces = aligner.align(frame)
+        assert len(pieces.id) == (1 if frame < FIRST + 2 else 2 if frame < FIRST + 4 else 4)
+        assert_all_turned(pieces, omega)
 
 
 @pytest.mark.parametrize("direction", ["along", "across"])
@@ -125,10 +125,10 @@ def test_a_row_that_is_flung_round_keeps_the_right_direction():
         return motion_at(frame, solid.position + noise, rng.normal(size=(8, 3)))
 
     for frame in range(FIRST + 1, FIRST + 12):
-        fragments = align_frame(solid, DENSITY, lineage, frame, read)
+        pieces = align_frame(solid, DENSITY, lineage, frame, read)
         rest = solid.position[1] - solid.position[0]
         world = read(frame).position[1] - read(frame).position[0]
-        mine = fragments.rotation[1] @ rest / np.linalg.norm(rest)
+        mine = pieces.rotation[1] @ rest / np.linalg.norm(rest)
         np.testing.assert_allclose(mine, world / np.linalg.norm(world), atol=1e-12)
 
 
@@ -154,9 +154,9 @@ def test_at_the_first_frame_lone_cubes_lie_as_at_rest():
     def read(frame: int) -> Motion:
         return motion_at(frame, solid.position, np.ones((3, 3)))
 
-    fragments = align_frame(solid, DENSITY, lineage, FIRST, read)
-    np.testing.assert_array_equal(fragments.rotation, np.tile(np.eye(3), (3, 1, 1)))
-    np.testing.assert_array_equal(fragments.angular_velocity, 0.0)
+    pieces = align_frame(solid, DENSITY, lineage, FIRST, read)
+    np.testing.assert_array_equal(pieces.rotation, np.tile(np.eye(3), (3, 1, 1)))
+    np.testing.assert_array_equal(pieces.angular_velocity, 0.0)
 
 
 @st.composite
@@ -206,17 +206,17 @@ def test_a_frame_is_the_same_bit_for_bit_however_the_frames_are_chunked(case, ra
 def test_mass_momentum_and_centre_are_those_of_the_particles(case):
     solid, lineage, read = case
     for frame in range(lineage.first_frame, lineage.last_frame + 1):
-        fragments, motion = align_frame(solid, DENSITY, lineage, frame, read), read(frame)
+        pieces, motion = align_frame(solid, DENSITY, lineage, frame, read), read(frame)
         mass = DENSITY[solid.body] * solid.volume
-        assert fragments.mass.sum() == pytest.approx(mass.sum())
-        np.testing.assert_allclose(fragments.mass @ fragments.velocity, mass @ motion.velocity,
+        assert pieces.mass.sum() == pytest.approx(mass.sum())
+        np.testing.assert_allclose(pieces.mass @ pieces.velocity, mass @ motion.velocity,
                                    atol=1e-12 * mass.sum())
-        np.testing.assert_allclose(fragments.mass @ fragments.center, mass @ motion.position,
+        np.testing.assert_allclose(pieces.mass @ pieces.center, mass @ motion.position,
                                    atol=1e-11 * mass.sum())
-        np.testing.assert_array_equal(fragments.fragment, labels_at(lineage, solid, frame))
-        np.testing.assert_array_equal(fragments.id, np.unique(fragments.fragment))
-        np.testing.assert_array_equal(fragments.damage, motion.damage)
-        np.testing.assert_array_equal(fragments.projectile_position, motion.projectile_position)
+        np.testing.assert_array_equal(pieces.fragment, labels_at(lineage, solid, frame))
+        np.testing.assert_array_equal(pieces.id, np.unique(pieces.fragment))
+        np.testing.assert_array_equal(pieces.damage, motion.damage)
+        np.testing.assert_array_equal(pieces.projectile_position, motion.projectile_position)
 
 
 @settings(max_examples=60, deadline=None)
@@ -224,16 +224,16 @@ def test_mass_momentum_and_centre_are_those_of_the_particles(case):
 def test_transforms_are_rigid_and_take_centre_to_centre(case):
     solid, lineage, read = case
     for frame in range(lineage.first_frame, lineage.last_frame + 1):
-        fragments, motion = align_frame(solid, DENSITY, lineage, frame, read), read(frame)
-        identity = np.broadcast_to(np.eye(3), fragments.rotation.shape)
+        pieces, motion = align_frame(solid, DENSITY, lineage, frame, read), read(frame)
+        identity = np.broadcast_to(np.eye(3), pieces.rotation.shape)
         np.testing.assert_allclose(
-            fragments.rotation @ np.swapaxes(fragments.rotation, 1, 2), identity, atol=1e-12)
-        assert (np.linalg.det(fragments.rotation) > 0).all()
-        for i, fragment in enumerate(fragments.id):
-            own = fragments.fragment == fragment
-            moved = fragments.rotation[i] @ solid.position[own].mean(axis=0)
+            pieces.rotation @ np.swapaxes(pieces.rotation, 1, 2), identity, atol=1e-12)
+        assert (np.linalg.det(pieces.rotation) > 0).all()
+        for i, piece in enumerate(pieces.id):
+            own = pieces.fragment == piece
+            moved = pieces.rotation[i] @ solid.position[own].mean(axis=0)
             np.testing.assert_allclose(
-                moved + fragments.translation[i], motion.position[own].mean(axis=0), atol=1e-11)
+                moved + pieces.translation[i], motion.position[own].mean(axis=0), atol=1e-11)
 
 
 def test_frames_in_order_are_read_little_more_than_once():

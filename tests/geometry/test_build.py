@@ -48,12 +48,12 @@ def test_cubes_in_a_mesh_are_those_whose_centres_are_inside(device, ball):
     wanted = np.linalg.norm((place + offset) * 0.007, axis=1) < 0.097
     taken = {tuple(np.round(row).astype(int)) for row in solid.position / 0.007 - offset}
     assert {tuple(row) for row in place[wanted].tolist()} <= taken
-    assert len(taken) == solid.n_particles
+    assert len(taken) == solid.n_elements
 
 
 def test_a_number_of_cubes_is_met_closely(device, ball):
     solid = build_solid(device, [body(mesh=ball, elements=5000)]).solid
-    assert solid.n_particles == pytest.approx(5000, rel=0.02)
+    assert solid.n_elements == pytest.approx(5000, rel=0.02)
     assert solid.volume.sum() == pytest.approx(4 / 3 * np.pi * 1e-3, rel=0.05)
 
 
@@ -74,13 +74,13 @@ def test_hollows_stay_empty(device, tmp_path):
     raw = joined(box((0.3, 0.3, 0.3)), flipped(box((0.2, 0.2, 0.2))))
     path = str(write_obj(tmp_path / "hollow.obj", raw))
     solid = build_solid(device, [body(mesh=path, spacing=0.01)]).solid
-    assert solid.n_particles == 27000 - 8000
+    assert solid.n_elements == 27000 - 8000
     assert np.abs(solid.position).max(axis=1).min() > 0.1
 
 
 def test_a_plain_box_is_filled_with_whole_cubes(device):
     solid = build_solid(device, [body(box=(0.1, 0.2, 0.05), spacing=0.01)]).solid
-    assert solid.n_particles == 10 * 20 * 5
+    assert solid.n_elements == 10 * 20 * 5
 
 
 def test_edges_of_cells_join_exactly_those_that_share_a_face():
@@ -177,7 +177,7 @@ def test_bodies_that_make_no_sense_are_refused(settings, says):
 def test_the_estimate_of_elements_is_near_for_cubes(device, ball):
     by_spacing = body(mesh=ball, spacing=0.006)
     solid = build_solid(device, [by_spacing]).solid
-    assert body_size(by_spacing).elements == pytest.approx(solid.n_particles, rel=0.05)
+    assert body_size(by_spacing).elements == pytest.approx(solid.n_elements, rel=0.05)
     by_count = body(mesh=ball, elements=20000)
     assert body_size(by_count).spacing == pytest.approx(
         float(build_solid(device, [by_count]).solid.length_scale[0]), rel=0.02)
@@ -277,7 +277,7 @@ def test_odd_meshes_become_right_solids_of_every_shape(tmp_path, shape, name):
     volume = surface_volume(surface_of(body(mesh=path, elements=600))[0])
     tolerance = {"grid": 0.5, "tet-shell": 0.4, "voronoi": 1e-3}[shape]
     assert built.solid.volume.sum() == pytest.approx(volume, rel=tolerance)
-    assert built.solid.n_particles == pytest.approx(600, rel=0.35)
+    assert built.solid.n_elements == pytest.approx(600, rel=0.35)
     assert set(built.solid.kind) == {shape}
 
 
@@ -317,7 +317,7 @@ def test_cubes_of_a_box_have_about_its_volume_and_stand_in_its_middle(
     path = str(write_obj(tmp_path / "m.obj", box(edges, center=(5.0, 0.0, 0.0))))
     solid = build_solid(device, [body(mesh=path, elements=elements)]).solid
     assert solid.volume.sum() == pytest.approx(np.prod(edges), rel=0.08)
-    assert solid.n_particles == pytest.approx(elements, rel=0.08)
+    assert solid.n_elements == pytest.approx(elements, rel=0.08)
     low, high = solid.position.min(axis=0), solid.position.max(axis=0)
     assert 0.5 * (low + high) == pytest.approx(0.0, abs=1e-9)
 
@@ -374,7 +374,7 @@ def test_grains_far_apart_are_found_without_looking_at_the_air_between(device, t
     path = str(write_obj(tmp_path / "m.obj", raw))
     # Ten billion cells fill the box around them.
     solid = build_solid(device, [body(mesh=path, spacing=size)]).solid
-    assert solid.n_particles == grain
+    assert solid.n_elements == grain
     nearest = np.linalg.norm(
         solid.position[:, None] - (place - 0.5 * (place.min(0) + place.max(0))), axis=2).min(1)
     assert nearest.max() <= 0.5 * np.sqrt(3.0) * size

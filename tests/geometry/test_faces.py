@@ -59,5 +59,5 @@ def test_faces_stored_with_the_solid_are_those_of_its_cubes():
 
 def test_a_cube_reaches_half_its_edge_down():
     solid = two_boxes()
-    lowest = lowest_corners(all_faces(solid), solid.n_particles)
+    lowest = lowest_corners(all_faces(solid), solid.n_elements)
     np.testing.assert_allclose(solid.position[:, 1] - lowest, 5e-3, rtol=1e-12)

@@ -36,7 +36,7 @@ def body(name: str = "block", **changes: object) -> Body:
 def test_counts_and_volumes_are_those_of_the_box(cells, spacing, center, rotation):
     solid = build_solid([body(cells=cells, spacing=spacing, center=center, rotation=rotation)])
     nx, ny, nz = cells
-    assert solid.n_particles == nx * ny * nz
+    assert solid.n_elements == nx * ny * nz
     assert len(solid.edge) == (nx - 1) * ny * nz + nx * (ny - 1) * nz + nx * ny * (nz - 1)
     assert solid.volume.sum() == pytest.approx(math.prod(n * spacing for n in cells), rel=1e-12)
     np.testing.assert_allclose(solid.position.mean(axis=0), center, atol=1e-12 * (10 + spacing))
@@ -103,7 +103,7 @@ def test_every_face_stands_once_with_its_normal_outwards(cells, spacing, center,
     np.testing.assert_array_equal(faces.side[:m], solid.edge)
     assert (faces.side[m:, 1] == -1).all()
     # Each cube has six faces, counting those that point into it.
-    uses = np.bincount(faces.side[faces.side >= 0], minlength=solid.n_particles)
+    uses = np.bincount(faces.side[faces.side >= 0], minlength=solid.n_elements)
     assert (uses == 6).all()
 
     area = face_normal(corners(faces))
@@ -143,7 +143,7 @@ def test_faces_of_a_body_share_corners_bit_for_bit():
 def test_the_paper_plate_has_its_number_of_particles_and_faces():
     solid = build_solid([body("plate", cells=(128, 128, 8))])
     faces = grid_faces(solid)
-    assert solid.n_particles == 131_072
+    assert solid.n_elements == 131_072
     assert len(faces.side) == 3 * 131_072 + 128 * 128 + 2 * 128 * 8
 
 

@@ -1,4 +1,4 @@
-"""Laws of fragments over time, against a plain breadth-first search."""
+"""Laws of pieces over time, against a plain breadth-first search."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.solids import build_solid
 from vfx.geometry.handoff.bodies import Body
 from vfx.geometry.handoff.types import Lineage, Solid
-from vfx.geometry.pieces.lineage import build_lineage, count_fragments, fragment_name, labels_at
+from vfx.geometry.pieces.lineage import build_lineage, count_pieces, labels_at, piece_name
 
 FIRST = 1001
 
@@ -58,24 +58,24 @@ def breaking_solids(draw):
     return solid, broken
 
 
-def fragments_at(lineage: Lineage, solid: Solid, frame: int) -> dict[int, frozenset[int]]:
+def pieces_at(lineage: Lineage, solid: Solid, frame: int) -> dict[int, frozenset[int]]:
     label = labels_at(lineage, solid, frame)
     return {int(i): frozenset(np.flatnonzero(label == i).tolist()) for i in np.unique(label)}
 
 
 @settings(max_examples=80, deadline=None)
 @given(breaking_solids())
-def test_fragments_are_the_components_a_search_finds(case):
+def test_pieces_are_the_components_a_search_finds(case):
     solid, broken = case
     lineage = build_lineage(solid, broken, FIRST)
     alive = set(range(len(solid.edge)))
     for frame, indices in broken:
         alive -= set(indices.tolist())
         expected = search_components(
-            solid.n_particles, [tuple(solid.edge[e].tolist()) for e in sorted(alive)])
-        assert set(fragments_at(lineage, solid, frame).values()) == set(expected)
+            solid.n_elements, [tuple(solid.edge[e].tolist()) for e in sorted(alive)])
+        assert set(pieces_at(lineage, solid, frame).values()) == set(expected)
         gone = np.array(sorted(set(range(len(solid.edge))) - alive), np.int64)
-        assert count_fragments(solid, gone) == len(expected)
+        assert count_pieces(solid, gone) == len(expected)
 
 
 @settings(max_examples=80, deadline=None)
@@ -87,7 +87,7 @@ def test_the_largest_part_keeps_the_id_and_the_rest_are_born_in_order(case):
               for b in range(len(solid.length_scale))}
     next_id = len(before)
     for frame, _ in broken:
-        now = fragments_at(lineage, solid, frame)
+        now = pieces_at(lineage, solid, frame)
         newborn = []
         for old, members in before.items():
             parts = sorted((p for p in now.values() if p <= members),
@@ -118,7 +118,7 @@ def test_a_longer_sequence_only_adds_to_a_shorter_one(case):
     assert (again.first_frame, again.last_frame) == (FIRST, FIRST + len(broken) - 1)
 
 
-def test_whole_bodies_are_the_first_fragments():
+def test_whole_bodies_are_the_first_pieces():
     solid = make_solid((2, 2, 1), (3, 1, 1))
     lineage = build_lineage(solid, [(FIRST, np.zeros(0, dtype=np.int32))], FIRST)
     np.testing.assert_array_equal(labels_at(lineage, solid, FIRST), solid.body)
@@ -143,7 +143,7 @@ def test_a_tie_is_decided_by_the_lowest_particle():
 def test_names_tell_body_and_id():
     solid = make_solid((1, 1, 2), (1, 1, 2))
     lineage = build_lineage(solid, [(FIRST, np.array([1]))], FIRST)
-    assert [fragment_name(solid, lineage, i) for i in range(3)] == [
+    assert [piece_name(solid, lineage, i) for i in range(3)] == [
         "part0_00000", "part1_00001", "part1_00002"]
 
 

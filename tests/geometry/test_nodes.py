@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vfx.geometry.divide.grid import build_solid
+from tests.solids import build_solid
 from vfx.geometry.handoff.bodies import Body
 from vfx.geometry.handoff.faces import all_faces
 from vfx.geometry.handoff.open_faces import are_open, faces_of_edges, open_faces

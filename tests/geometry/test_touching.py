@@ -77,7 +77,7 @@ def test_elements_do_not_hang_together_where_bodies_only_touch(device, tmp_path,
     path = write_obj(tmp_path / "m.obj", joined(box(), box(center=center)))
     solid = build_solid(device, [Body(name="b", material="clay", mesh=str(path), shape=shape,
                                       elements=300)]).solid
-    assert components(solid.edge, solid.n_particles) == 2
+    assert components(solid.edge, solid.n_elements) == 2
     assert solid.volume.sum() == pytest.approx(2.0, rel=1e-6)
 
 

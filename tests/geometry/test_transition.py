@@ -40,11 +40,11 @@ def bent_bar():
     return solid, lineage, lambda frame: motion_at(frame, bent, np.zeros_like(bent))
 
 
-def shown(fragments, solid):
+def shown(pieces, solid):
     """Return where the particles (n, 3) are shown."""
-    piece = np.searchsorted(fragments.id, fragments.fragment)
-    return (np.einsum("nij,nj->ni", fragments.rotation[piece], solid.position)
-            + fragments.translation[piece])
+    piece = np.searchsorted(pieces.id, pieces.fragment)
+    return (np.einsum("nij,nj->ni", pieces.rotation[piece], solid.position)
+            + pieces.translation[piece])
 
 
 def places(transition):

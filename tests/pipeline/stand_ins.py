@@ -168,7 +168,7 @@ def build_lineage(solid, broken, first_frame):
                    change_particle=zero, change_fragment=zero)
 
 
-def count_fragments(solid, broken):
+def count_pieces(solid, broken):
     return len(solid.position)
 
 
@@ -200,15 +200,15 @@ def load_environment(name, folder):
     return np.frombuffer(data[:24], np.float32).reshape(1, 2, 3)
 
 
-def render_picture(device, solid, fragments, camera, light, looks, floor, floor_look, film,
+def render_picture(device, solid, pieces, camera, light, looks, floor, floor_look, film,
                    environment, progress=None, *, faces=None, area_lights=(), texture=None,
                    images=None, near=None, props=()):
-    if (light.exposure, fragments.frame) == (-9.0, 1003):
+    if (light.exposure, pieces.frame) == (-9.0, 1003):
         raise RuntimeError("the tree has a hole")
-    MADE.append(("render", fragments.frame))
+    MADE.append(("render", pieces.frame))
     progress(0.5)
     width, height = film.resolution
-    value = float(fragments.center.sum()) % 1.0
+    value = float(pieces.center.sum()) % 1.0
     channels = {name: np.full((height, width), value, np.float32) for name in "RGBA"}
     return types.SimpleNamespace(channels=channels, samples=1.0,
                                  matte_channels={"CryptoFragment00.R": channels["R"]},
@@ -244,7 +244,7 @@ MODULES = {
     "vfx.geometry.divide.build": ("check_bodies", "solid_bytes", "build_solid", "lowest_point",
                            "mesh_reports", "thin_bodies"),
     "vfx.geometry.handoff.faces": ("all_faces", "face_normals", "spans"),
-    "vfx.geometry.pieces.lineage": ("build_lineage", "count_fragments"),
+    "vfx.geometry.pieces.lineage": ("build_lineage", "count_pieces"),
     "vfx.geometry.pieces.align": ("Aligner",),
     "vfx.raytrace.light.environment": ("load_environment",),
     "vfx.raytrace.film.exr": ("exr_extent", "read_exr", "write_exr"),

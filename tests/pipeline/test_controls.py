@@ -11,7 +11,7 @@ from PIL import Image
 from stand_ins import MADE, SHOT
 
 from vfx.pipeline.errors import ShotError
-from vfx.pipeline.shot.density import load_density
+from vfx.pipeline.shot.density_picture import load_density
 from vfx.pipeline.shot.shot_file import Shot, load_shot
 from vfx.sim.matter.material import projectile_step
 from vfx.sim.settings import Projectile

@@ -81,8 +81,8 @@ def assert_plate_is_seen(frame: int, is_whole: bool) -> None:
         channel = {name: np.asarray(c.pixels, float) for name, c in file.channels().items()}
     assert len(header["vfx/configHash"]) == 40
     assert all(np.isfinite(pixels).all() for pixels in channel.values())
-    with np.load(f"work/plate/align/frame.{frame}.npz") as fragments:
-        assert (len(fragments["id"]) == 1) == is_whole
+    with np.load(f"work/plate/align/frame.{frame}.npz") as pieces:
+        assert (len(pieces["id"]) == 1) == is_whole
     number = channel["fragment.id"]
     shape, plate = number.shape, number >= 0.0
     assert shape == (36, 64)
@@ -151,11 +151,11 @@ def test_the_history_of_a_run_is_told_kept_and_plotted(plate: Path, vfx) -> None
     assert {name for name in gaps if gaps[name]} == {"fragments"}
     assert all(step % 200 for step in gaps["fragments"]), "and its gaps are where that says"
     at_frames = [int(row["fragments"]) for row in rows if row["fragments"]]
-    pieces = []
+    counts = []
     for frame in (1001, 1002, 1003):
-        with np.load(f"work/plate/align/frame.{frame}.npz") as fragments:
-            pieces.append(len(fragments["id"]))
-    assert at_frames == pieces
+        with np.load(f"work/plate/align/frame.{frame}.npz") as pieces:
+            counts.append(len(pieces["id"]))
+    assert at_frames == counts
     with Image.open("work/plate/sim/diagnostics.png") as plot:
         plot.load()
 

@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 
 from vfx.geometry.handoff.faces import all_faces
 from vfx.geometry.handoff.types import Lineage, Pieces, Solid
-from vfx.geometry.pieces.lineage import fragment_name
+from vfx.geometry.pieces.lineage import piece_name
 from vfx.pipeline.cli.commands import main
 from vfx.pipeline.export import vdb as export_vdb
 from vfx.pipeline.export.pieces import PieceMesh, PieceReader, piece_meshes
@@ -117,8 +117,8 @@ def test_piece_meshes_are_closed_and_fill_the_body(shot: Path) -> None:
     label = frames[1005].fragment
     meshes = piece_meshes(all_faces(solid), label)
     assert sorted(meshes) == np.unique(label).tolist()
-    for fragment, mesh in meshes.items():
-        expected = solid.volume[label == fragment].sum()
+    for piece, mesh in meshes.items():
+        expected = solid.volume[label == piece].sum()
         assert volume(mesh) == pytest.approx(expected, rel=1e-9), "closed, and outward"
         assert np.abs(np.linalg.norm(mesh.normal, axis=1) - 1.0).max() < 1e-5
     broken = sum(int(mesh.is_fracture.sum()) for mesh in meshes.values())
@@ -142,14 +142,14 @@ def test_usd_has_the_points_of_the_align_cache(shot: Path, words: list[object]) 
     debris = UsdGeom.Points(stage.GetPrimAtPath("/plate/debris"))
     small = list(debris.GetIdsAttr().Get()) if debris else []
     seen = set(small)
-    for frame, fragments in frames.items():
-        row_of = {int(number): row for row, number in enumerate(fragments.id)}
+    for frame, pieces in frames.items():
+        row_of = {int(number): row for row, number in enumerate(pieces.id)}
         for name, number, world in _world_points(stage, frame, bool(words)):
-            assert name == fragment_name(solid, lineage, number)
+            assert name == piece_name(solid, lineage, number)
             seen.add(number)
             particle = int(np.flatnonzero(frames[1005].fragment == number)[0])
-            row = row_of[int(fragments.fragment[particle])]
-            expected = rest[number].point @ fragments.rotation[row].T + fragments.translation[row]
+            row = row_of[int(pieces.fragment[particle])]
+            expected = rest[number].point @ pieces.rotation[row].T + pieces.translation[row]
             np.testing.assert_allclose(world, expected, atol=2e-8)
         if small:
             width = np.array(debris.GetWidthsAttr().Get(frame))
@@ -204,7 +204,7 @@ def test_usd_pieces_say_what_they_are(shot: Path) -> None:
         assert primvar("vfx:birth_frame").Get() == lineage.birth_frame[number]
         parent = int(lineage.parent[number])
         assert primvar("vfx:parent").Get() == (
-            fragment_name(solid, lineage, parent) if parent >= 0 else "")
+            piece_name(solid, lineage, parent) if parent >= 0 else "")
         assert primvar("vfx:mass").Get() == pytest.approx(float(last.mass[row]), rel=1e-12)
         np.testing.assert_allclose(primvar("vfx:velocity").Get(1005), last.velocity[row],
                                    rtol=1e-5, atol=1e-6)
@@ -270,7 +270,7 @@ def test_pieces_that_share_a_prim_say_as_much_as_those_that_have_one(
     np.testing.assert_allclose(values("damage"), share, atol=1e-6)
     volume_of = np.array([solid.volume[last.fragment == each].sum() for each in number])
     np.testing.assert_allclose(np.pi / 6.0 * values("size") ** 3, volume_of, rtol=1e-6)
-    assert values("name").tolist() == [fragment_name(solid, lineage, each) for each in number]
+    assert values("name").tolist() == [piece_name(solid, lineage, each) for each in number]
 
 
 def test_debris_of_each_material_is_bound_to_it(tmp_path: Path) -> None:
@@ -415,13 +415,13 @@ def test_what_will_be_debris_moves_with_its_parent_until_it_breaks_off(shot: Pat
         inside = np.isin(label, mine)
         rest = np.average(solid.position[inside], axis=0, weights=solid.volume[inside])
         for frame in range(1001, int(birth) + 1):
-            fragments = frames[frame]
+            pieces = frames[frame]
             piece = parent if lineage.birth_frame[parent] <= frame else int(
-                fragments.fragment[label == parent][0])
-            row = int(np.searchsorted(fragments.id, piece))
+                pieces.fragment[label == parent][0])
+            row = int(np.searchsorted(pieces.id, piece))
             place = UsdGeom.XformCache(frame).GetLocalToWorldTransform(prim).ExtractTranslation()
             np.testing.assert_allclose(
-                place, fragments.rotation[row] @ rest + fragments.translation[row], atol=2e-8)
+                place, pieces.rotation[row] @ rest + pieces.translation[row], atol=2e-8)
 
 
 def test_instances_turn_also_for_programs_that_know_half_precision_alone(shot: Path) -> None:
@@ -498,9 +498,9 @@ print(json.dumps(found))
         assert data["sets"] == (["interior"] if rest[number].is_fracture.any() else [])
         particle = int(np.flatnonzero(last.fragment == number)[0])
         for matrix, frame in zip(data["matrices"], range(1002, 1006), strict=True):
-            fragments = frames[frame]
-            row = int(np.searchsorted(fragments.id, fragments.fragment[particle]))
-            expected = rest[number].point @ fragments.rotation[row].T + fragments.translation[row]
+            pieces = frames[frame]
+            row = int(np.searchsorted(pieces.id, pieces.fragment[particle]))
+            expected = rest[number].point @ pieces.rotation[row].T + pieces.translation[row]
             np.testing.assert_allclose(_moved(np.array(data["points"]), matrix), expected,
                                        atol=2e-8)
 
@@ -510,14 +510,14 @@ def test_obj_has_an_object_a_piece_where_it_is(shot: Path) -> None:
     solid, lineage, frames = cached(shot)
     for frame in (1001, 1004):
         lines = (folder / f"plate.{frame}.obj").read_text().splitlines()
-        fragments = frames[frame]
+        pieces = frames[frame]
         assert [line[2:] for line in lines if line.startswith("o ")] == [
-            fragment_name(solid, lineage, int(number)) for number in fragments.id]
+            piece_name(solid, lineage, int(number)) for number in pieces.id]
         points = np.array([line.split()[1:] for line in lines if line.startswith("v ")], float)
-        meshes = piece_meshes(all_faces(solid), fragments.fragment)
+        meshes = piece_meshes(all_faces(solid), pieces.fragment)
         expected = np.concatenate([
-            meshes[int(number)].point @ fragments.rotation[row].T + fragments.translation[row]
-            for row, number in enumerate(fragments.id)])
+            meshes[int(number)].point @ pieces.rotation[row].T + pieces.translation[row]
+            for row, number in enumerate(pieces.id)])
         np.testing.assert_allclose(points, expected, rtol=1e-8, atol=1e-11)
         corners = [word.split("/") for line in lines if line.startswith("f ")
                    for word in line.split()[1:]]

@@ -22,15 +22,15 @@ from vfx.pipeline.work.diagnostics import DiagnosticsTable
 
 
 def history(n: int) -> dict[str, np.ndarray]:
-    """The columns of a run of ``n`` samples, with fragments at every tenth."""
+    """The columns of a run of ``n`` samples, with pieces at every tenth."""
     time = np.linspace(0.0, 3e-3, n)
-    fragments = np.full(n, np.nan)
-    fragments[::10] = 1.0 + np.arange(0, n, 10) ** 2
+    pieces = np.full(n, np.nan)
+    pieces[::10] = 1.0 + np.arange(0, n, 10) ** 2
     return {
         "step": np.arange(n, dtype=float), "time": time, "kinetic_energy": 1e5 * time,
         "bond_energy": 10.0 * np.sin(1e3 * time), "potential_energy": 40.0 - 1e3 * time,
         "momentum_x": -time, "momentum_y": 0.5 * time, "momentum_z": 2.0 * time,
-        "bonds": 1e6 * (1.0 - 50.0 * time), "broken_edges": time, "fragments": fragments}
+        "bonds": 1e6 * (1.0 - 50.0 * time), "broken_edges": time, "fragments": pieces}
 
 
 def color_count(picture: Image.Image, color: str) -> int:

@@ -55,7 +55,7 @@ def in_pieces(solid: Solid, pieces: int, seed: int, spread: float, turn: float) 
         frame=1001, time=0.0, fragment=label.astype(np.int32),
         id=np.arange(pieces, dtype=np.int32), rotation=rotation, translation=translation,
         center=site + move, velocity=still, angular_velocity=still, mass=count.astype(float),
-        damage=np.zeros(solid.n_particles, np.float32),
+        damage=np.zeros(solid.n_elements, np.float32),
         projectile_position=np.zeros((0, 3)), projectile_radius=np.zeros(0))
 
 
@@ -66,20 +66,20 @@ class HostBoundary:
     origin: Array
     triangle: Array
     piece: Array
-    fragment: Array
+    piece_id: Array
     is_fracture: Array
     partner: Array
 
 
-def boundary_of(device: Any, solid: Solid, fragments: Pieces) -> HostBoundary:
+def boundary_of(device: Any, solid: Solid, pieces: Pieces) -> HostBoundary:
     """Return the boundary of a solid in pieces."""
-    boundary = make_boundary(device, solid, all_faces(solid), fragments)
+    boundary = make_boundary(device, solid, all_faces(solid), pieces)
     triangle, piece, face, first, twin = (device.to_host(array) for array in (
         boundary.triangle, boundary.piece, boundary.face, boundary.first, boundary.twin))
     other = twin[face]
     number = np.arange(len(face)) - first[face]
     return HostBoundary(
-        boundary.origin, triangle, piece, fragments.id[piece], other >= 0,
+        boundary.origin, triangle, piece, pieces.id[piece], other >= 0,
         np.where(other >= 0, first[other] + number, -1))
 
 

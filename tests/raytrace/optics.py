@@ -41,25 +41,25 @@ def half_sky():
     return sky.repeat(64, axis=0).repeat(64, axis=1)
 
 
-def end_directions(device, solid, fragments, look, origin, direction, **settings):
+def end_directions(device, solid, pieces, look, origin, direction, **settings):
     """Return where samples of rays leave the scene (n, samples, 3); NaN for a colour they lost.
 
     The sky's colour tells the direction, and a white sky seen by the same rays their weight.
     """
-    told, weight = (traced_light(device, solid, fragments, look, origin, direction, sky, **settings)
+    told, weight = (traced_light(device, solid, pieces, look, origin, direction, sky, **settings)
                     for sky in (direction_sky(), np.ones((8, 16, 3), np.float32)))
     with np.errstate(invalid="ignore", divide="ignore"):
         return told / weight - 1.0
 
 
-def traced_light(device, solid, fragments, look, origin, direction, sky, *, samples=1, light=NO_KEY,
+def traced_light(device, solid, pieces, look, origin, direction, sky, *, samples=1, light=NO_KEY,
                  floor=None, floor_look=None, area_lights=(), eye=(0.0, 0.0, 1e3), **settings):
     """Return the radiance (n, samples, 3) along rays (n, 3) through glass or what else."""
     film = Film(resolution=(8, 8), samples=samples, color_space="linear-rec709", **settings)
     around = Surroundings(light, area_lights, {"stone": look}, floor or Plane(enabled=False),
                           floor_look or FloorLook(), None)
-    boundary = make_boundary(device, solid, all_faces(solid), fragments)
-    scene = Scene(device, boundary, solid, fragments, around, sky_on_device(device, sky), film,
+    boundary = make_boundary(device, solid, all_faces(solid), pieces)
+    scene = Scene(device, boundary, solid, pieces, around, sky_on_device(device, sky), film,
                   eye=np.array(eye), reach=1.0, pixel_angle=1e-4, fade_distance=1e9)
     n = len(origin)
     padded = -(-n * samples // 8) * 8

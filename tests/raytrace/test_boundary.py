@@ -22,7 +22,7 @@ def enclosed_volume(triangle):
 def test_boundary_encloses_the_volume_of_an_exact_union(
         device, make_solid, keep_elements, make_pieces):
     solid = make_solid((6, 5, 4))
-    keep = np.random.default_rng(3).random(solid.n_particles) < 0.6
+    keep = np.random.default_rng(3).random(solid.n_elements) < 0.6
     solid = keep_elements(solid, keep)
     cubes = [manifold3d.Manifold.cube((1.0, 1.0, 1.0), True).translate(tuple(center))
              for center in solid.position]
@@ -36,20 +36,20 @@ def test_boundary_encloses_the_volume_of_an_exact_union(
 
 def test_moved_pieces_keep_their_volume(device, make_solid, make_pieces):
     solid = make_solid((8, 8, 4), spacing=0.01)
-    fragments = make_pieces(solid, pieces=12, spread=0.05, turn=0.8)
-    boundary = boundary_of(device, solid, fragments)
-    for piece in fragments.id:
-        inside = enclosed_volume(boundary.triangle[boundary.fragment == piece])
-        assert inside == pytest.approx(solid.volume[fragments.fragment == piece].sum(), rel=1e-4)
+    pieces = make_pieces(solid, pieces=12, spread=0.05, turn=0.8)
+    boundary = boundary_of(device, solid, pieces)
+    for piece in pieces.id:
+        inside = enclosed_volume(boundary.triangle[boundary.piece_id == piece])
+        assert inside == pytest.approx(solid.volume[pieces.fragment == piece].sum(), rel=1e-4)
 
 
 @pytest.mark.warp
 def test_every_edge_of_a_piece_is_shared_bit_for_bit(device, make_solid, make_pieces):
     solid = make_solid((6, 6, 3), spacing=1e-3, center=(0.1, 0.2, 0.3))
-    fragments = make_pieces(solid, pieces=5, spread=3.0, turn=1.0)
-    boundary = boundary_of(device, solid, fragments)
-    for piece in fragments.id:
-        triangle = boundary.triangle[boundary.fragment == piece]
+    pieces = make_pieces(solid, pieces=5, spread=3.0, turn=1.0)
+    boundary = boundary_of(device, solid, pieces)
+    for piece in pieces.id:
+        triangle = boundary.triangle[boundary.piece_id == piece]
         start, end = triangle.reshape(-1, 3), np.roll(triangle, -1, axis=1).reshape(-1, 3)
         forward = {(*a, *b) for a, b in zip(start.tolist(), end.tolist(), strict=True)}
         assert all((*edge[3:], *edge[:3]) in forward for edge in forward)
@@ -57,8 +57,8 @@ def test_every_edge_of_a_piece_is_shared_bit_for_bit(device, make_solid, make_pi
 
 def test_only_faces_between_pieces_are_fracture(make_solid, make_pieces):
     solid = make_solid((4, 4, 1))
-    fragments = make_pieces(solid)
-    whole = open_faces(all_faces(solid), fragments.fragment)
+    pieces = make_pieces(solid)
+    whole = open_faces(all_faces(solid), pieces.fragment)
     assert not whole.is_fracture.any() and len(whole.face) == 2 * 16 + 4 * 4
     halves = (solid.cell[:, 0] >= 2).astype(np.int32)
     split = open_faces(all_faces(solid), halves)
@@ -69,7 +69,7 @@ def test_only_faces_between_pieces_are_fracture(make_solid, make_pieces):
 
 def test_transforms_that_are_not_finite_are_refused(device, make_solid, make_pieces):
     solid = make_solid((2, 2, 2))
-    fragments = make_pieces(solid)
-    fragments.translation[0, 1] = np.nan
-    with pytest.raises(ValueError, match="frame 1001: a fragment's transform is not finite"):
-        boundary_of(device, solid, fragments)
+    pieces = make_pieces(solid)
+    pieces.translation[0, 1] = np.nan
+    with pytest.raises(ValueError, match="frame 1001: a piece's transform is not finite"):
+        boundary_of(device, solid, pieces)

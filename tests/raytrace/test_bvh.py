@@ -36,8 +36,8 @@ def traced(device, tree, origin, direction):
 @pytest.fixture
 def shattered(device, make_solid, make_pieces):
     solid = make_solid((32, 32, 6), spacing=1e-3)
-    fragments = make_pieces(solid, pieces=60, spread=4e-3, turn=0.5)
-    return boundary_of(device, solid, fragments).triangle
+    pieces = make_pieces(solid, pieces=60, spread=4e-3, turn=0.5)
+    return boundary_of(device, solid, pieces).triangle
 
 
 def test_hits_agree_with_embree(device, shattered):

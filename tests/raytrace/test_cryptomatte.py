@@ -52,10 +52,10 @@ def test_slots_of_a_name_add_up_and_the_largest_comes_first():
 @pytest.fixture
 def scene(make_solid, make_pieces, floor_plane):
     solid = make_solid((8, 8, 4), spacing=0.08, center=(0.0, 0.3, 0.0))
-    fragments = make_pieces(solid, pieces=30, spread=0.02, turn=0.2)
-    fragments.projectile_position = np.array([[0.3, 0.5, 0.3]])
-    fragments.projectile_radius = np.array([0.1])
-    return solid, fragments, floor_plane()
+    pieces = make_pieces(solid, pieces=30, spread=0.02, turn=0.2)
+    pieces.projectile_position = np.array([[0.3, 0.5, 0.3]])
+    pieces.projectile_radius = np.array([0.1])
+    return solid, pieces, floor_plane()
 
 
 def ball(number, place):
@@ -70,14 +70,14 @@ def box_film(width, height, samples):
 
 
 def id_picture(device, scene, factor, width, height):
-    """Fragment and material of the centres of a picture ``factor`` times as fine."""
-    solid, fragments, floor = scene
+    """Piece and material of the centres of a picture ``factor`` times as fine."""
+    solid, pieces, floor = scene
     fine = box_film(width * factor, height * factor, 1)
     view = camera_view(CAMERA, fine)
     from vfx.geometry.handoff.faces import all_faces
 
     around = Surroundings(Light(), (), {}, floor, FloorLook(), None, props=PROPS)
-    frame = frame_scene(device, solid, all_faces(solid), fragments, around,
+    frame = frame_scene(device, solid, all_faces(solid), pieces, around,
                         sky_on_device(device, WHITE), fine, CAMERA, view)
     rays = CameraRays(device, view, fine, origin=frame.origin, index_mask=0)
     values = data_passes(device, height * factor, width * factor)
@@ -89,10 +89,10 @@ def id_picture(device, scene, factor, width, height):
 def test_coverage_agrees_with_a_supersampled_picture_of_ids(scene, tmp_path):
     """Read back by OpenImageIO, and compared with counts of ids on a grid of 16 x 16 a pixel."""
     device = open_device("cpu")
-    solid, fragments, floor = scene
+    solid, pieces, floor = scene
     width, height, factor = 64, 48, 16
     film = box_film(width, height, 256)
-    made = render_picture(device, solid, fragments, CAMERA, Light(), {}, floor, FloorLook(), film,
+    made = render_picture(device, solid, pieces, CAMERA, Light(), {}, floor, FloorLook(), film,
                           WHITE, props=PROPS)
     path = tmp_path / "shot_crypto.1001.exr"
     header = {key: value for key, value in frame_header(CAMERA, film, 24, 1001).items()
@@ -127,9 +127,9 @@ def test_coverage_agrees_with_a_supersampled_picture_of_ids(scene, tmp_path):
                     at = bits == value
                     found[by_bits[int(value)]][at] += channel[f"{layer}{level:02d}.{cover}"][at]
         assert by_bits.keys() == {mmh3_id(name) for name in manifest}
-        row, fragment = blocks[..., 2], blocks[..., 0]
+        row, piece = blocks[..., 2], blocks[..., 0]
         if layer == "CryptoFragment":
-            expected = {f"{solid.body_name[0]}_{k:05d}": fragment == k for k in fragments.id}
+            expected = {f"{solid.body_name[0]}_{k:05d}": piece == k for k in pieces.id}
         else:
             expected = {"stone": row == 2, "stone_fracture": row == 3}
         expected |= {"floor": row == 0, "projectile": row == 1, "collider_2": row == 4,
@@ -149,10 +149,10 @@ def mmh3_id(name):
 
 def test_ranks_are_sorted_and_the_same_in_every_frame(scene):
     device = open_device("cpu")
-    solid, fragments, floor = scene
+    solid, pieces, floor = scene
     for levels in (2, 5, 6):
         film = Film(resolution=(40, 30), samples=8, cryptomatte_levels=levels)
-        made = render_picture(device, solid, fragments, CAMERA, Light(), {}, floor, FloorLook(),
+        made = render_picture(device, solid, pieces, CAMERA, Light(), {}, floor, FloorLook(),
                               film, WHITE).matte_channels
         cover = [made[f"CryptoFragment{level // 2:02d}.{'GA'[level % 2]}"]
                  for level in range(levels + levels % 2)]
@@ -164,11 +164,11 @@ def test_more_pieces_than_a_pixel_remembers_lose_coverage_and_nothing_else(
         device, make_solid, make_pieces, floor_plane):
     """One pixel that sees 64 pieces: what it names is right, and no coverage is too large."""
     solid = make_solid((8, 8, 1), spacing=0.01)
-    fragments = make_pieces(solid, pieces=64)
+    pieces = make_pieces(solid, pieces=64)
     camera = Camera(position=(0.0, 0.0, 10.0), target=(0.0, 0.0, 0.0), film_width=36.0,
                     focal_length=36.0 * 10.0 / 0.08)
     samples = 4096
-    picture = render_picture(device, solid, fragments, camera, Light(), {},
+    picture = render_picture(device, solid, pieces, camera, Light(), {},
                              floor_plane(enabled=False), FloorLook(),
                              dataclasses.replace(box_film(1, 1, samples), cryptomatte_levels=12),
                              WHITE)

@@ -16,7 +16,7 @@ from vfx.geometry.handoff.open_faces import are_open
 from vfx.geometry.pieces.nodes import split_vertices
 from vfx.raytrace.boundary.places import corner_places
 from vfx.raytrace.camera.camera import camera_view
-from vfx.raytrace.camera.motion import Neighbors, moved_fragments
+from vfx.raytrace.camera.motion import Neighbors, moved_pieces
 from vfx.raytrace.film.film import data_window
 from vfx.raytrace.render import render_picture
 from vfx.raytrace.settings import Camera, Film, Finish, FloorLook, Light, MaterialLook
@@ -119,7 +119,7 @@ def test_strained_pieces_enclose_what_their_determinant_says(device, solids, kin
     pieces = deformed(solid, in_pieces(solid, 5, 2, 0.3, 0.8), strained)
     boundary = boundary_of(device, solid, pieces)
     for piece in pieces.id:
-        inside = enclosed_volume(boundary.triangle[boundary.fragment == piece])
+        inside = enclosed_volume(boundary.triangle[boundary.piece_id == piece])
         rest = solid.volume[pieces.fragment == piece].sum()
         assert inside == pytest.approx(np.linalg.det(STRAIN) * rest, rel=1e-4)
 
@@ -311,16 +311,16 @@ def test_nodes_meet_both_frames_and_go_evenly_between(solids, kind):
     vertex, element = faces.corner[faces.start[:-1]], faces.side[:, 0]
     rest = faces.vertex[vertex]
     near = Neighbors(None, then, 0.01)
-    end = moved_fragments(here, near, 1.0, faces)
+    end = moved_pieces(here, near, 1.0, faces)
     assert np.abs(corner_places(faces, end, element, vertex) - next_strain(rest, None)).max() < 1e-6
-    back = moved_fragments(then, Neighbors(here, None, 0.01), -1.0, faces)
+    back = moved_pieces(then, Neighbors(here, None, 0.01), -1.0, faces)
     assert np.abs(corner_places(faces, back, element, vertex) - strained(rest, None)).max() < 1e-6
     still = dataclasses.replace(here, frame=1002)
     still.node_offset = 3.0 * here.node_offset
-    half = moved_fragments(here, Neighbors(None, still, 0.01), 0.5, faces)
+    half = moved_pieces(here, Neighbors(None, still, 0.01), 0.5, faces)
     assert np.allclose(half.node_offset, 2.0 * here.node_offset, atol=1e-7)
     # Without a frame beside it a piece goes on as it is.
-    on = moved_fragments(here, Neighbors(step=0.01), 0.5, faces)
+    on = moved_pieces(here, Neighbors(step=0.01), 0.5, faces)
     assert np.array_equal(on.node_offset, here.node_offset)
 
 

@@ -42,7 +42,7 @@ def element_corners(solid):
     """Return the corners of each element."""
     faces = all_faces(solid)
     count = np.diff(faces.start)
-    corners = [[] for _ in range(solid.n_particles)]
+    corners = [[] for _ in range(solid.n_elements)]
     for column in range(2):
         for face, element in enumerate(faces.side[:, column]):
             if element >= 0:
@@ -78,7 +78,7 @@ def normals(triangle):
 
 def our_hits(device, boundary, origin, direction):
     tree = build_bvh(device, device.from_host(boundary.triangle),
-                     fragment=device.from_host(boundary.piece))
+                     piece=device.from_host(boundary.piece))
     t, slot = tree.first_hits(device.from_host(origin), device.from_host(direction),
                               device.from_host(np.zeros(1 + MAX_INSIDE, np.int32)))
     slot = device.to_host(slot)
@@ -109,7 +109,7 @@ def test_boundary_is_the_union_of_all_elements(device, solids, kind):
     """Unite the elements one by one in another program; then compare volume and hits."""
     solid = solids[kind]
     if kind == "grid":
-        solid = kept(solid, np.random.default_rng(3).random(solid.n_particles) < 0.7)
+        solid = kept(solid, np.random.default_rng(3).random(solid.n_elements) < 0.7)
     hulls = [manifold3d.Manifold.hull_points(corner) for corner in element_corners(solid)]
     assert sum(hull.volume() for hull in hulls) == pytest.approx(solid.volume.sum(), rel=1e-6)
     # One after the other: united all at once, tetrahedra lose a part of their volume there.

@@ -42,13 +42,13 @@ def fresnel(sine, index):
 
 
 def layered(n_layers, size=8):
-    """Return a flat plate of cubes whose layers are fragments, at rest."""
+    """Return a flat plate of cubes whose layers are pieces, at rest."""
     solid = box_solid((size, n_layers, size), spacing=1.0)
-    fragments = in_pieces(solid, n_layers, 1, 0.0, 0.0)
-    fragments.fragment = solid.cell[:, 1].astype(np.int32)
-    fragments.rotation[:] = np.eye(3)
-    fragments.translation[:] = 0.0
-    return solid, fragments
+    pieces = in_pieces(solid, n_layers, 1, 0.0, 0.0)
+    pieces.fragment = solid.cell[:, 1].astype(np.int32)
+    pieces.rotation[:] = np.eye(3)
+    pieces.translation[:] = 0.0
+    return solid, pieces
 
 
 @pytest.mark.parametrize("degrees", [0.0, 30.0, 56.31, 75.0])
@@ -56,10 +56,10 @@ def layered(n_layers, size=8):
 def test_plates_reflect_as_fresnel_says(device, degrees, n_layers):
     """m interfaces reflect m R / (1 + (m - 1) R): touching pieces have two between them."""
     size = 8 if degrees < 60.0 else 40
-    solid, fragments = layered(n_layers, size)
+    solid, pieces = layered(n_layers, size)
     sine, samples = np.sin(np.radians(degrees)), 4096
     direction = np.array([[sine, -np.sqrt(1 - sine**2), 0.001]])
-    light = traced_light(device, solid, fragments, CLEAR, np.array([[0.1, 0.0, 0.07]])
+    light = traced_light(device, solid, pieces, CLEAR, np.array([[0.1, 0.0, 0.07]])
                          - 20.0 * direction, direction, half_sky(), samples=samples, depth=60)
     r = fresnel(sine, INDEX)
     expected = 2 * n_layers * r / (1 + (2 * n_layers - 1) * r)
@@ -69,12 +69,12 @@ def test_plates_reflect_as_fresnel_says(device, degrees, n_layers):
 @pytest.mark.warp
 def test_absorption_follows_beer(device):
     """Light through a plate: (1 - R)^2 T / (1 - R^2 T^2), T = exp(-a d / cos)."""
-    solid, fragments = layered(1)
+    solid, pieces = layered(1)
     tint = (0.9, 0.5, 0.1)
     look = finish_pair(kind="glass", ior=INDEX, tint=tint, tint_depth=2.0)
     sine, samples = np.sin(np.radians(40.0)), 4096
     direction = np.array([[sine, np.sqrt(1 - sine**2), 0.001]])
-    light = traced_light(device, solid, fragments, look, -20.0 * direction, direction, half_sky(),
+    light = traced_light(device, solid, pieces, look, -20.0 * direction, direction, half_sky(),
                          samples=samples, depth=60).mean(axis=(0, 1))
     way = 1.0 / np.sqrt(1 - (sine / INDEX)**2)
     r, t = fresnel(sine, INDEX), np.array(tint)**(way / 2.0)
@@ -92,12 +92,12 @@ def test_prism_deviates_by_its_angle_and_index(device):
     look = finish_pair(kind="glass", ior=1.6, abbe=abbe)
     index = refractive_indices(1.6, abbe)
     deviation = 2 * np.arcsin(np.array(index) * np.sin(apex / 2)) - apex
-    fragments = in_pieces(prism, 1, 1, 0.0, 0.0)
+    pieces = in_pieces(prism, 1, 1, 0.0, 0.0)
     # Aim at the left face so that green runs level through the prism.
     angle = deviation[1] / 2
     direction = np.array([[np.cos(angle), np.sin(angle), 0.0]])
     left = np.array([[-0.5 * half, 0.5, 0.0]])
-    end = end_directions(device, prism, fragments, look, left - 5.0 * direction, direction,
+    end = end_directions(device, prism, pieces, look, left - 5.0 * direction, direction,
                          samples=512)[0]
     for channel in range(3):
         own = end[np.isfinite(end[:, channel]), channel]
@@ -144,27 +144,27 @@ def test_beyond_the_critical_angle_all_light_is_reflected(device):
 
 
 def test_thin_glass_reflects_but_does_not_bend(device):
-    solid, fragments = layered(1)
+    solid, pieces = layered(1)
     sine, samples = np.sin(np.radians(50.0)), 4096
     direction = np.array([[sine, -np.sqrt(1 - sine**2), 0.001]])
     look = finish_pair(kind="glass", ior=INDEX, thin=True)
-    end = end_directions(device, solid, fragments, look, -20.0 * direction, direction,
+    end = end_directions(device, solid, pieces, look, -20.0 * direction, direction,
                          samples=64, depth=60)[0]
     level = np.abs(np.abs(end[:, 1]) - np.sqrt(1 - sine**2))
     assert level.max() < 0.01 and np.abs(end[:, 0] - sine).max() < 0.01
-    light = traced_light(device, solid, fragments, look, -20.0 * direction, direction, half_sky(),
+    light = traced_light(device, solid, pieces, look, -20.0 * direction, direction, half_sky(),
                          samples=samples, depth=60)
     r = fresnel(sine, INDEX)
     assert light.mean() == pytest.approx(2 * r / (1 + r), abs=0.03)
 
 
-@pytest.mark.parametrize("pieces", [1, 12])
+@pytest.mark.parametrize("count", [1, 12])
 @pytest.mark.parametrize("lighting", ["harmonic", "path"])
-def test_clear_glass_is_invisible_in_a_white_world(device, floor_plane, lighting, pieces):
+def test_clear_glass_is_invisible_in_a_white_world(device, floor_plane, lighting, count):
     solid = box_solid((6, 6, 3), spacing=0.1)
-    fragments = in_pieces(solid, pieces, 3, 0.04, 0.3)
+    pieces = in_pieces(solid, count, 3, 0.04, 0.3)
     passes = render_frame(
-        device, solid, fragments, Camera(position=(0.9, 0.8, 1.4), target=(0.0, 0.0, 0.0)), NO_KEY,
+        device, solid, pieces, Camera(position=(0.9, 0.8, 1.4), target=(0.0, 0.0, 0.0)), NO_KEY,
         {"stone": finish_pair(kind="glass", ior=1.5, bump=0.3)}, floor_plane(enabled=False),
         FloorLook(), Film(resolution=(48, 32), samples=16, color_space="linear-rec709",
                           lighting=lighting), np.ones((8, 16, 3), np.float32))
@@ -178,9 +178,9 @@ def test_clear_glass_is_invisible_in_a_white_world(device, floor_plane, lighting
 EYE = (0.07, 0.05, 0.3)
 
 
-def plate_picture(device, solid, fragments, depth, samples=1):
+def plate_picture(device, solid, pieces, depth, samples=1):
     passes = render_frame(
-        device, solid, fragments, Camera(position=EYE, target=(0.0, 0.0, 0.0)), NO_KEY,
+        device, solid, pieces, Camera(position=EYE, target=(0.0, 0.0, 0.0)), NO_KEY,
         {"stone": preset_pair("glass")}, Plane(enabled=False), FloorLook(),
         Film(resolution=(320, 180), samples=samples, depth=depth, color_space="linear-rec709"),
         0.5 * direction_sky(64))
@@ -190,7 +190,7 @@ def plate_picture(device, solid, fragments, depth, samples=1):
 def test_a_plate_of_many_elements_is_the_plate_in_one_piece(device):
     cells, spacing = (50, 50, 4), 2e-3
     solid = box_solid(cells, spacing=spacing)
-    assert solid.n_particles == 10_000
+    assert solid.n_elements == 10_000
     half = 0.5 * spacing * np.array(cells)
     whole = mesh_solid(*box_polygons(-half, half))
     many, _ = plate_picture(device, solid, in_pieces(solid, 1, 1, 0.0, 0.0), 16, samples=4)
@@ -202,7 +202,7 @@ def test_a_plate_of_many_elements_is_the_plate_in_one_piece(device):
     assert difference.mean() < 1e-3
 
 
-def test_fragments_at_rest_show_their_interfaces_only(device):
+def test_pieces_at_rest_show_their_interfaces_only(device):
     cells, spacing = (100, 100, 1), 1e-3
     solid = box_solid(cells, spacing=spacing)
     whole = in_pieces(solid, 1, 1, 0.0, 0.0)
@@ -247,12 +247,12 @@ def test_pieces_that_overlap_are_one_body(device):
     half = np.array([0.5, 0.3, 0.4])
     turn, shift = np.radians(25.0), np.array([0.35, 0.2, 0.1])
     solid = box_solid((2, 1, 1), spacing=1.0)
-    fragments = in_pieces(solid, 2, 1, 0.0, 0.0)
-    fragments.fragment = np.array([0, 1], np.int32)
+    pieces = in_pieces(solid, 2, 1, 0.0, 0.0)
+    pieces.fragment = np.array([0, 1], np.int32)
     rotation = np.array([[np.cos(turn), -np.sin(turn), 0], [np.sin(turn), np.cos(turn), 0],
                          [0, 0, 1.0]])
-    fragments.rotation[:] = [np.eye(3), rotation]
-    fragments.translation[:] = [[0.5, 0.0, 0.0], shift - rotation @ [0.5, 0.0, 0.0]]
+    pieces.rotation[:] = [np.eye(3), rotation]
+    pieces.translation[:] = [[0.5, 0.0, 0.0], shift - rotation @ [0.5, 0.0, 0.0]]
     cube = manifold3d.Manifold.cube((1.0, 1.0, 1.0), True)
     other = cube.rotate((0.0, 0.0, 25.0)).translate(tuple(shift))
     mesh = (cube + other).to_mesh()
@@ -263,9 +263,9 @@ def test_pieces_that_overlap_are_one_body(device):
     target = random.uniform(-0.6, 0.8, (4000, 3))
     origin = 4.0 * random.normal(size=(4000, 3))
     origin *= 4.0 / np.linalg.norm(origin, axis=1, keepdims=True)
-    pictures = [traced_light(device, each, pieces, CLEAR, origin, target - origin,
+    pictures = [traced_light(device, each, moved, CLEAR, origin, target - origin,
                              direction_sky(128), depth=12)
-                for each, pieces in ((solid, fragments), (union, in_pieces(union, 1, 1, 0.0, 0.0)))]
+                for each, moved in ((solid, pieces), (union, in_pieces(union, 1, 1, 0.0, 0.0)))]
     difference = np.abs(pictures[0] - pictures[1]).max(axis=(1, 2))
     assert (difference > 1e-2).mean() < 2e-3
     lights = pictures[0].reshape(-1, 3)
@@ -274,10 +274,10 @@ def test_pieces_that_overlap_are_one_body(device):
 
 def test_a_camera_inside_glass_sees_out_through_one_interface(device):
     solid = box_solid((4, 4, 4), spacing=0.25)
-    fragments = in_pieces(solid, 1, 1, 0.0, 0.0)
+    pieces = in_pieces(solid, 1, 1, 0.0, 0.0)
     direction = np.array([[1.0, 0.3, 0.1]])
     direction /= np.linalg.norm(direction)
-    end = end_directions(device, solid, fragments, CLEAR, np.zeros((1, 3)), direction,
+    end = end_directions(device, solid, pieces, CLEAR, np.zeros((1, 3)), direction,
                          samples=257, eye=(0.0, 0.0, 0.0))[0]
     assert np.median(end, axis=0)[1:] == pytest.approx(INDEX * direction[0, 1:], abs=4e-3)
 
@@ -285,27 +285,27 @@ def test_a_camera_inside_glass_sees_out_through_one_interface(device):
 @pytest.mark.warp
 def test_faces_of_all_elements_are_closed_under_partners(device, make_solid, make_pieces):
     solid = make_solid((5, 4, 3), spacing=0.1)
-    fragments = make_pieces(solid, pieces=7)
-    boundary = boundary_of(device, solid, fragments)
+    pieces = make_pieces(solid, pieces=7)
+    boundary = boundary_of(device, solid, pieces)
     partner = boundary.partner
     inner = partner >= 0
     assert inner.sum() == boundary.is_fracture.sum() > 0
     assert (partner[partner[inner]] == np.flatnonzero(inner)).all()
     own = np.sort(boundary.triangle[inner].reshape(-1, 9), axis=1)
     assert np.array_equal(own, np.sort(boundary.triangle[partner[inner]].reshape(-1, 9), axis=1))
-    assert (boundary.fragment[inner] != boundary.fragment[partner[inner]]).all()
+    assert (boundary.piece_id[inner] != boundary.piece_id[partner[inner]]).all()
 
 
-@pytest.mark.parametrize("pieces", [3, 8, 12, 20])
-def test_a_stack_of_overlapping_pieces_is_one_body(device, pieces):
+@pytest.mark.parametrize("count", [3, 8, 12, 20])
+def test_a_stack_of_overlapping_pieces_is_one_body(device, count):
     """Cubes shifted by little: where one ends the ray is inside of all the others."""
-    solid = box_solid((pieces, 1, 1))
-    fragments = in_pieces(solid, pieces, 1, 0.0, 0.0)
-    step, order = 0.04, np.argsort(fragments.fragment)
-    place = np.column_stack([step * np.arange(pieces), np.zeros(pieces), np.zeros(pieces)])
-    fragments.translation[:] = (place - solid.position)[order]
+    solid = box_solid((count, 1, 1))
+    pieces = in_pieces(solid, count, 1, 0.0, 0.0)
+    step, order = 0.04, np.argsort(pieces.fragment)
+    place = np.column_stack([step * np.arange(count), np.zeros(count), np.zeros(count)])
+    pieces.translation[:] = (place - solid.position)[order]
     whole = mesh_solid(*box_polygons((-0.5, -0.5, -0.5),
-                                     (0.5 + step * (pieces - 1), 0.5, 0.5)))
+                                     (0.5 + step * (count - 1), 0.5, 0.5)))
     random = np.random.default_rng(4)
     origin = np.column_stack([np.full(64, -3.0), random.uniform(-0.2, 0.2, (64, 2))])
     direction = np.column_stack([np.ones(64), random.uniform(-0.05, 0.05, (64, 2))])
@@ -314,7 +314,7 @@ def test_a_stack_of_overlapping_pieces_is_one_body(device, pieces):
     sky = direction_sky()
     stacked, single = (
         traced_light(device, body, parts, tinted, origin, direction, sky, samples=16)
-        for body, parts in ((solid, fragments), (whole, in_pieces(whole, 1, 1, 0.0, 0.0))))
+        for body, parts in ((solid, pieces), (whole, in_pieces(whole, 1, 1, 0.0, 0.0))))
     assert np.isfinite(stacked).all()
     assert np.abs(stacked - single).max(axis=2).mean() < 1e-3
     assert (np.abs(stacked - single).max(axis=2) > 1e-2).mean() < 5e-3
@@ -324,12 +324,12 @@ def test_a_stack_of_overlapping_pieces_is_one_body(device, pieces):
 def test_any_number_of_pieces_in_one_place_gives_a_picture(device, lighting):
     """Forty turned cubes about one point: too many to know them all, but all light is finite."""
     solid = box_solid((40, 1, 1), spacing=0.1)
-    fragments = in_pieces(solid, 40, 1, 0.0, 2.0)
-    center = np.einsum("kij,kj->ki", fragments.rotation,
-                       solid.position[np.argsort(fragments.fragment)])
-    fragments.translation[:] = -center
+    pieces = in_pieces(solid, 40, 1, 0.0, 2.0)
+    center = np.einsum("kij,kj->ki", pieces.rotation,
+                       solid.position[np.argsort(pieces.fragment)])
+    pieces.translation[:] = -center
     made = render_frame(
-        device, solid, fragments, Camera(position=(0.0, 0.1, 0.5), target=(0.0, 0.0, 0.0)),
+        device, solid, pieces, Camera(position=(0.0, 0.1, 0.5), target=(0.0, 0.0, 0.0)),
         Light(), {"stone": CLEAR}, Plane(height=-0.1), FloorLook(),
         Film(resolution=(48, 32), samples=4, lighting=lighting), np.ones((8, 16, 3), np.float32))
     assert all(np.isfinite(channel).all() for channel in made.values())

@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 
 from vfx.geometry.handoff.faces import all_faces
 from vfx.raytrace.camera.camera import camera_view, filter_table
-from vfx.raytrace.camera.motion import Neighbors, coasted, moved_fragments, rest_centers
+from vfx.raytrace.camera.motion import Neighbors, coasted, moved_pieces, rest_centers
 from vfx.raytrace.camera.path import camera_path, check_path
 from vfx.raytrace.render import render_picture
 from vfx.raytrace.settings import Camera, CameraKey, Film, FloorLook, Light, Look
@@ -128,15 +128,15 @@ def test_pieces_pass_through_both_frames_and_turn_the_long_way(make_solid, make_
     now.center = np.einsum("kij,kj->ki", now.rotation, random.normal(size=(5, 3))) + now.translation
     then = coasted(now, Neighbors(step=1.0), forward=True)
     near = Neighbors(None, then, 1.0)
-    end = moved_fragments(now, near, 1.0, faces)
+    end = moved_pieces(now, near, 1.0, faces)
     assert np.allclose(end.rotation, then.rotation) and np.allclose(
         end.translation, then.translation)
-    half = moved_fragments(now, near, 0.5, faces)
+    half = moved_pieces(now, near, 0.5, faces)
     halfway = coasted(now, Neighbors(step=0.5), forward=True)
     assert np.allclose(half.rotation, halfway.rotation)
     assert np.allclose(half.translation, halfway.translation)
     assert np.allclose(rest_centers(half), rest_centers(now))
-    back = moved_fragments(then, Neighbors(now, None, 1.0), -1.0, faces)
+    back = moved_pieces(then, Neighbors(now, None, 1.0), -1.0, faces)
     assert np.allclose(back.rotation, now.rotation) and np.allclose(
         back.translation, now.translation)
 

@@ -43,15 +43,15 @@ def film(**settings):
 @pytest.fixture
 def shoot(device, make_solid, make_pieces, floor_plane):
     solid = make_solid((6, 6, 6), spacing=0.08, center=(0.0, 0.3, 0.0))
-    fragments = make_pieces(solid, pieces=9, spread=0.05, turn=0.3)
-    fragments.damage = np.linspace(0.0, 1.0, solid.n_particles, dtype=np.float32)
+    pieces = make_pieces(solid, pieces=9, spread=0.05, turn=0.3)
+    pieces.damage = np.linspace(0.0, 1.0, solid.n_elements, dtype=np.float32)
 
-    def picture(settings=None, camera=CAMERA, pieces=fragments, **more):
+    def picture(settings=None, camera=CAMERA, pieces=pieces, **more):
         return render_picture(
             device, solid, pieces, camera, Light(), LOOK, floor_plane(), FloorLook(),
             settings or film(), SKY, **more)
 
-    return picture, solid, fragments
+    return picture, solid, pieces
 
 
 def stacked(channels, layer, names):
@@ -94,7 +94,7 @@ def test_without_background_the_beauty_is_premultiplied(shoot):
 
 
 def test_masks_and_damage_belong_to_the_elements_seen(shoot):
-    picture, solid, fragments = shoot
+    picture, solid, pieces = shoot
     made = picture(film(samples=16)).channels
     seen = made["mask.surface"] + made["mask.fracture"]
     assert (seen <= 1.0 + 1e-6).all()
@@ -106,27 +106,27 @@ def test_masks_and_damage_belong_to_the_elements_seen(shoot):
     # Damage: find the element by the position at rest.
     piece = made["fragment.id"].astype(int)
     on = piece >= 0
-    row = np.searchsorted(fragments.id, piece[on])
-    offset = stacked(made, "P", "XYZ")[on] - fragments.translation[row]
-    rest = np.einsum("kji,kj->ki", fragments.rotation[row], offset)
-    inside = rest - 1e-4 * np.einsum("kji,kj->ki", fragments.rotation[row],
+    row = np.searchsorted(pieces.id, piece[on])
+    offset = stacked(made, "P", "XYZ")[on] - pieces.translation[row]
+    rest = np.einsum("kji,kj->ki", pieces.rotation[row], offset)
+    inside = rest - 1e-4 * np.einsum("kji,kj->ki", pieces.rotation[row],
                                      stacked(made, "N", "XYZ")[on])
     distance = np.abs(inside[:, None] - solid.position[None]).max(axis=2)
     element = distance.argmin(axis=1)
     clear = distance.min(axis=1) < 0.0401
     assert clear.mean() > 0.99
-    assert np.array_equal(made["damage.Y"][on][clear], fragments.damage[element][clear])
+    assert np.array_equal(made["damage.Y"][on][clear], pieces.damage[element][clear])
     assert (made["damage.Y"][~on] == 0.0).all()
 
 
-def next_frame(solid, fragments, random):
+def next_frame(solid, pieces, random):
     """Move every piece on, and break one in two."""
-    turn = Rotation.from_rotvec(0.05 * random.normal(size=(len(fragments.id), 3))).as_matrix()
+    turn = Rotation.from_rotvec(0.05 * random.normal(size=(len(pieces.id), 3))).as_matrix()
     following = dataclasses.replace(
-        fragments, frame=1002, rotation=turn @ fragments.rotation,
-        translation=fragments.translation + 0.01 * random.normal(size=fragments.translation.shape),
-        fragment=fragments.fragment.copy(), id=np.append(fragments.id, 9).astype(np.int32))
-    split = (fragments.fragment == 5) & (solid.position[:, 1] > 0.35)
+        pieces, frame=1002, rotation=turn @ pieces.rotation,
+        translation=pieces.translation + 0.01 * random.normal(size=pieces.translation.shape),
+        fragment=pieces.fragment.copy(), id=np.append(pieces.id, 9).astype(np.int32))
+    split = (pieces.fragment == 5) & (solid.position[:, 1] > 0.35)
     following.fragment[split] = 9
     for name in ("rotation", "translation", "center", "velocity", "angular_velocity", "mass"):
         values = getattr(following, name)
@@ -137,8 +137,8 @@ def next_frame(solid, fragments, random):
 
 def test_motion_vectors_lead_to_the_next_frame(shoot):
     """The point of a pixel is found again, in the next frame's P, where its vector leads."""
-    picture, solid, fragments = shoot
-    following = next_frame(solid, fragments, np.random.default_rng(3))
+    picture, solid, pieces = shoot
+    following = next_frame(solid, pieces, np.random.default_rng(3))
     path = camera_path(CAMERA, [CameraKey(frame=1001.0),
                                 CameraKey(frame=1002.0, position=(0.95, 0.78, 1.42))])
     settings = film(resolution=(192, 128), samples=1)
@@ -167,7 +167,7 @@ def test_motion_vectors_lead_to_the_next_frame(shoot):
     piece_then = there["fragment.id"][near_row, near_column]
     same = (piece == piece_then) | ((piece == 5) & (piece_then == 9))
     # Compare in rest space: both pictures then speak of the same point of the object.
-    a = at_rest(fragments, piece[same], world[inside][same])
+    a = at_rest(pieces, piece[same], world[inside][same])
     b = at_rest(following, piece_then[same], met[same])
     agree = np.linalg.norm(a - b, axis=1) < 2e-4
     # Where another face hides the point or the grid's edge is crossed, they differ.
@@ -177,9 +177,9 @@ def test_motion_vectors_lead_to_the_next_frame(shoot):
     assert np.hypot(u, v)[(here["fragment.id"] < 0)].max() < 40.0
 
 
-def at_rest(fragments, piece, point):
-    row = np.searchsorted(fragments.id, piece.astype(int))
-    return np.einsum("kji,kj->ki", fragments.rotation[row], point - fragments.translation[row])
+def at_rest(pieces, piece, point):
+    row = np.searchsorted(pieces.id, piece.astype(int))
+    return np.einsum("kji,kj->ki", pieces.rotation[row], point - pieces.translation[row])
 
 
 def test_still_pieces_before_a_still_camera_have_no_motion(shoot):
@@ -189,9 +189,9 @@ def test_still_pieces_before_a_still_camera_have_no_motion(shoot):
 
 def test_beyond_the_last_frame_pieces_coast(shoot):
     """Velocity times the frame's time, seen at its depth."""
-    picture, _, fragments = shoot
-    moving = dataclasses.replace(fragments, velocity=np.tile([0.0, 0.5, 0.0],
-                                                             (len(fragments.id), 1)))
+    picture, _, pieces = shoot
+    moving = dataclasses.replace(pieces, velocity=np.tile([0.0, 0.5, 0.0],
+                                                          (len(pieces.id), 1)))
     camera = Camera(position=(0.0, 0.3, 2.0), target=(0.0, 0.3, 0.0))
     made = picture(film(samples=1), camera, moving, near=Neighbors(step=0.02)).channels
     on = made["fragment.id"] >= 0
@@ -201,8 +201,8 @@ def test_beyond_the_last_frame_pieces_coast(shoot):
 
 
 def test_beyond_the_last_frame_a_ball_goes_on_as_it_came(shoot):
-    picture, _, fragments = shoot
-    last = dataclasses.replace(fragments, projectile_position=np.array([[0.0, 0.3, 1.0]]),
+    picture, _, pieces = shoot
+    last = dataclasses.replace(pieces, projectile_position=np.array([[0.0, 0.3, 1.0]]),
                                projectile_radius=np.array([0.1]))
     before = dataclasses.replace(last, frame=1000,
                                  projectile_position=np.array([[0.0, 0.28, 1.0]]))
@@ -276,11 +276,11 @@ def test_a_texture_colours_the_surface_and_not_the_broken_faces(device, make_pie
     body = Body(material="stone", shape=shape, box=(0.5, 0.5, 0.5), elements=200,
                 center=(0.0, 0.3, 0.0))
     solid = build_solid(device, [body]).solid
-    fragments = make_pieces(solid, pieces=9, spread=0.08, turn=0.3)
+    pieces = make_pieces(solid, pieces=9, spread=0.08, turn=0.3)
     painted = MaterialLook(
         Finish(albedo=(1.0, 0.5, 1.0), texture="paint"), Finish(albedo=(0.1, 0.2, 0.7)))
     paint = np.broadcast_to(np.float32([0.25, 0.8, 0.5]), (3, 5, 3))
-    made = render_picture(device, solid, fragments, CAMERA, Light(), {"stone": painted},
+    made = render_picture(device, solid, pieces, CAMERA, Light(), {"stone": painted},
                           floor_plane(), FloorLook(), film(), SKY, images={"paint": paint})
     albedo = stacked(made.channels, "albedo", "RGB")
     broken, whole = made.channels["mask.fracture"] == 1.0, made.channels["mask.surface"] == 1.0

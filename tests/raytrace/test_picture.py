@@ -12,7 +12,7 @@ import OpenEXR
 import pytest
 from PIL import Image
 
-from vfx.pipeline.shot.density import load_density
+from vfx.pipeline.shot.density_picture import load_density
 from vfx.raytrace.light.environment import BRIGHTEST, load_environment
 from vfx.raytrace.surface.texture import load_image
 

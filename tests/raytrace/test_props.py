@@ -44,9 +44,9 @@ def xyz(passes, name):
 
 
 def picture(device, far_piece, floor, prop, time, camera=CAMERA, near=None, settings=None):
-    solid, fragments = far_piece
+    solid, pieces = far_piece
     return render_frame(
-        device, solid, dataclasses.replace(fragments, time=time), camera, Light(), {}, floor,
+        device, solid, dataclasses.replace(pieces, time=time), camera, Light(), {}, floor,
         FloorLook(), settings or film(96, 64, 1), WHITE, props=(prop,), near=near)
 
 
@@ -110,8 +110,8 @@ def test_a_keyed_collider_is_where_its_keys_say(device, far_piece, floor_plane, 
 @pytest.mark.parametrize("prop", [SPHERE, BOX], ids=["sphere", "box"])
 def test_forward_motion_of_a_collider_leads_to_its_next_place(device, far_piece, floor_plane,
                                                               prop):
-    _, fragments = far_piece
-    following = dataclasses.replace(fragments, frame=1002, time=0.2 + STEP)
+    _, pieces = far_piece
+    following = dataclasses.replace(pieces, frame=1002, time=0.2 + STEP)
     moves = np.array([0.2, 0.05, -0.1])
     for near in (Neighbors(None, following, STEP), Neighbors(None, None, STEP)):
         passes = picture(device, far_piece, floor_plane(enabled=False), prop, 0.2, near=near)

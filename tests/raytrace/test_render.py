@@ -39,13 +39,13 @@ def color(passes):
 
 @pytest.mark.parametrize("occlusion", [False, True])
 @pytest.mark.parametrize("specular", [0.0, 0.3])
-@pytest.mark.parametrize("pieces", [1, 9])
+@pytest.mark.parametrize("count", [1, 9])
 def test_white_furnace_returns_one(device, make_solid, make_pieces, floor_plane, occlusion,
-                                   specular, pieces):
+                                   specular, count):
     solid = make_solid((6, 6, 6), spacing=0.08)
-    fragments = make_pieces(solid, pieces=pieces, spread=0.05, turn=0.3)
+    pieces = make_pieces(solid, pieces=count, spread=0.05, turn=0.3)
     look = Look(albedo=(1.0, 1.0, 1.0), fracture_albedo=(1.0, 1.0, 1.0), specular=specular)
-    passes = render_frame(device, solid, fragments, CAMERA, NO_KEY, {"stone": look},
+    passes = render_frame(device, solid, pieces, CAMERA, NO_KEY, {"stone": look},
                           floor_plane(enabled=False), FloorLook(),
                           film(64, 48, 4, occlusion=occlusion), WHITE)
     assert 0.1 < passes["A"].mean() < 0.9
@@ -96,10 +96,10 @@ def test_shadow_of_a_cube_is_where_geometry_says(device, make_solid, make_pieces
 
 def test_position_projects_onto_its_pixel(device, make_solid, make_pieces, floor_plane):
     solid = make_solid((8, 8, 4), spacing=0.05, center=(3.0, 0.3, -2.0))
-    fragments = make_pieces(solid, pieces=6, spread=0.1, turn=0.4)
+    pieces = make_pieces(solid, pieces=6, spread=0.1, turn=0.4)
     camera = Camera(position=(4.0, 0.9, -0.9), target=(3.0, 0.25, -2.0))
     picture = film(96, 64, 1)
-    passes = render_frame(device, solid, fragments, camera, NO_KEY, {}, floor_plane(), FloorLook(),
+    passes = render_frame(device, solid, pieces, camera, NO_KEY, {}, floor_plane(), FloorLook(),
                           picture, WHITE)
     header = frame_header(camera, picture, 24, 1001)
     position = np.stack([passes[f"P.{axis}"] for axis in "XYZ"] + [np.ones((64, 96))], axis=-1)
@@ -135,11 +135,11 @@ def test_background_is_the_environment(device, make_solid, make_pieces, floor_pl
 
 def test_ball_is_drawn_where_it_is(device, make_solid, make_pieces, floor_plane):
     solid = make_solid((1, 1, 1), spacing=1e-3, center=(0.0, 0.0, 50.0))
-    fragments = make_pieces(solid)
-    fragments.projectile_position = np.array([[0.0, 0.0, -2.0]])
-    fragments.projectile_radius = np.array([0.3])
+    pieces = make_pieces(solid)
+    pieces.projectile_position = np.array([[0.0, 0.0, -2.0]])
+    pieces.projectile_radius = np.array([0.3])
     camera = Camera(position=(0.0, 0.0, 0.0), target=(0.0, 0.0, -1.0), focal_length=36.0)
-    passes = render_frame(device, solid, fragments, camera, NO_KEY, {},
+    passes = render_frame(device, solid, pieces, camera, NO_KEY, {},
                           floor_plane(enabled=False), FloorLook(), film(128, 128, 8), WHITE)
     # The ball covers a disk of tan(asin(0.3 / 2)) at distance 1; the film is 1 x 1 there.
     expected = np.pi * np.tan(np.arcsin(0.15))**2
@@ -155,13 +155,13 @@ def test_same_picture_from_any_number_of_threads(make_solid, make_pieces, floor_
                                                  lighting):
     device = open_device("cpu")
     solid = make_solid((12, 12, 3), spacing=0.05, center=(0.0, 0.3, 0.0))
-    fragments = make_pieces(solid, pieces=15, spread=0.05, turn=0.4)
+    pieces = make_pieces(solid, pieces=15, spread=0.05, turn=0.4)
     before = device.threads
     pictures = []
     for threads in (1, 2):
         device.threads = threads
         pictures.append(render_frame(
-            device, solid, fragments, CAMERA, Light(), {"stone": look}, floor_plane(),
+            device, solid, pieces, CAMERA, Light(), {"stone": look}, floor_plane(),
             FloorLook(texture="wood"), film(70, 50, 4, lighting=lighting), WHITE))
     device.threads = before
     for name, values in pictures[0].items():

@@ -21,13 +21,13 @@ SKY = np.random.default_rng(1).gamma(0.3, size=(16, 32, 3)).astype(np.float32)
 def shoot(make_solid, make_pieces, floor_plane):
     device = open_device("cpu")
     solid = make_solid((6, 6, 6), spacing=0.08, center=(0.0, 0.3, 0.0))
-    fragments = make_pieces(solid, pieces=9, spread=0.05, turn=0.3)
+    pieces = make_pieces(solid, pieces=9, spread=0.05, turn=0.3)
 
     def picture(threads=2, **settings):
         before, device.threads = device.threads, threads
         film = Film(**{"resolution": (88, 64), "samples": 64, "color_space": "linear-rec709"}
                     | settings)
-        made = render_picture(device, solid, fragments, CAMERA, Light(), {}, floor_plane(),
+        made = render_picture(device, solid, pieces, CAMERA, Light(), {}, floor_plane(),
                               FloorLook(), film, SKY)
         device.threads = before
         return made

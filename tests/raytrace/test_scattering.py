@@ -223,10 +223,10 @@ def test_broken_faces_keep_their_bumps_when_they_move(device, make_solid, make_p
     shift = np.array([3.0, -1.0, 2.0])
     normals = []
     for move in (np.zeros(3), shift):
-        fragments = make_pieces(solid)
-        fragments.translation = fragments.translation + move
+        pieces = make_pieces(solid)
+        pieces.translation = pieces.translation + move
         passes = render_frame(
-            device, solid, fragments,
+            device, solid, pieces,
             Camera(position=tuple(move + np.array((0.3, 0.25, 0.4))), target=tuple(move)),
             NO_KEY, {"stone": look},
             floor_plane(enabled=False), FloorLook(), Film(resolution=(64, 64), samples=1), WHITE)

@@ -80,7 +80,7 @@ def test_boundary_gives_the_hits_of_constructive_geometry(device, scene):
     triangle = np.concatenate([mesh_triangles(cells[k]) for k in kept]).astype(np.float32)
     owner = np.repeat(np.arange(len(kept)), [len(mesh_triangles(cells[k])) for k in kept])
     tree = build_bvh(device, device.from_host(triangle),
-                     fragment=device.from_host(owner.astype(np.int32)))
+                     piece=device.from_host(owner.astype(np.int32)))
     t, hit = tree.closest_hits(*map(device.from_host, (
         origin, direction, np.full(len(origin), np.inf, np.float32))))
     t, hit = device.to_host(t), device.to_host(hit)

@@ -64,7 +64,7 @@ def test_work_is_kinetic_and_bond_energy_and_what_broken_bonds_took() -> None:
     sim = block(open_device("cpu"), (5, 5, 2), horizon=horizon, contact_stiffness=0.0,
                 material=replace(GLASS, strain_limit=limit), projectiles=(ball,),
                 timestep=2.0**-24)
-    first, second = np.triu_indices(sim.solid.n_particles, 1)
+    first, second = np.triu_indices(sim.solid.n_elements, 1)
     rest = np.linalg.norm(sim.solid.position[first] - sim.solid.position[second], axis=1)
     live = rest <= horizon * SPACING * (1 + 1e-6)
     first, second, rest = first[live], second[live], rest[live]

@@ -23,7 +23,7 @@ def total_energy(sim) -> float:
 def bounced(sim, n_steps: int):
     """Return the momentum and energy, over those of the start, when it has left again."""
     mass = CLAY.density * sim.solid.volume
-    sim.place(sim.position, np.tile([0.0, -SPEED, 0.0], (sim.solid.n_particles, 1)))
+    sim.place(sim.position, np.tile([0.0, -SPEED, 0.0], (sim.solid.n_elements, 1)))
     before = total_energy(sim)
     sim.advance(n_steps)
     assert sim.position[:, 1].min() > 0.6 * SPACING          # off the ground again

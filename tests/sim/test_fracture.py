@@ -268,7 +268,7 @@ def test_weakened_bonds_are_those_that_cross_the_path(device: Device) -> None:
         return (p[..., 0] - o[..., 0]) * (q[..., 1] - o[..., 1]) \
             - (p[..., 1] - o[..., 1]) * (q[..., 0] - o[..., 0])
 
-    i, j = np.triu_indices(solid.n_particles, 1)
+    i, j = np.triu_indices(solid.n_elements, 1)
     near = ((solid.position[i] - solid.position[j]) ** 2).sum(1) <= (3e-3 * (1 + 1e-6)) ** 2
     i, j = i[near], j[near]
     a, b = np.array([ax, ay]), np.array([bx, by])

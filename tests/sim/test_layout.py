@@ -34,7 +34,7 @@ def assert_layouts_agree(device: Device, bodies: list[Body], horizon: float) -> 
     sims = [bond_simulation(device, solid, kind, bodies=bodies, materials={"glass": GLASS},
                             horizon=horizon, floor=Floor(enabled=False))
             for kind in (LatticeBonds, ClusterBonds)]
-    noise = np.random.default_rng(2).normal(size=(solid.n_particles, 3)) * 1e-4 * SPACING
+    noise = np.random.default_rng(2).normal(size=(solid.n_elements, 3)) * 1e-4 * SPACING
     for sim in sims:
         sim.place(solid.position + noise)
     one, other = sims
@@ -86,7 +86,7 @@ def test_every_particle_has_one_lane(device: Device, layout: str) -> None:
     solid = build_solid(turned_pair())
     kind = LatticeBonds if layout == "lattice" else ClusterBonds
     particle = kind(device, solid, 2.0).layout.particle
-    assert np.array_equal(np.sort(particle[particle >= 0]), np.arange(solid.n_particles))
+    assert np.array_equal(np.sort(particle[particle >= 0]), np.arange(solid.n_elements))
     assert is_lattice(solid)
 
 
@@ -139,7 +139,7 @@ def test_graded_bodies_bond_within_the_mean_horizon_and_stiffen_with_it(device: 
     sim = bond_simulation(device, solid, materials={"glass": tough}, horizon=3.0,
                           contact_stiffness=0.0, gravity=(0.0, 0.0, 0.0),
                           floor=Floor(enabled=False))
-    noise = np.random.default_rng(2).normal(size=(solid.n_particles, 3)) * 1e-2 * SPACING
+    noise = np.random.default_rng(2).normal(size=(solid.n_elements, 3)) * 1e-2 * SPACING
     sim.place(solid.position + noise)
 
     # The same forces by a plain sum over all pairs.

@@ -36,7 +36,7 @@ def test_planned_bonds_are_those_of_the_network(
                        timestep=1e-9, floor=Floor(enabled=False))
     plan = make_plan(setup)
     sim = Simulation(device, make_world(build_solid(bodies), setup))
-    assert plan.n_particles == sim.solid.n_particles
+    assert plan.n_particles == sim.solid.n_elements
     assert plan.n_bonds == sim.n_bonds
     # Each box stands in the rows that were planned for it.
     boxes, _ = arrange(sim.solid, int(horizon))

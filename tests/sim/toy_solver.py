@@ -63,7 +63,7 @@ class ToySolver:
         return Matter(
             self.time, self._solid.position + since * apart + 0.5 * self.time**2 * gravity,
             self.time * gravity + (since > 0.0) * apart,
-            np.zeros(self._solid.n_particles, np.float32), self.broken())
+            np.zeros(self._solid.n_elements, np.float32), self.broken())
 
     def place(self, matter: Matter) -> None:
         self.time = matter.time
@@ -94,4 +94,4 @@ def plan(setup: Setup[ToySettings]) -> ToyPlan:
 
 TOY = Room(settings=ToySettings, frame_time=lambda setup: plan(setup).frame_time, plan=plan,
            pace=lambda device, setup: 1e-6, build=ToySolver,
-           strain_limits=lambda world: np.ones(world.solid.n_particles))
+           strain_limits=lambda world: np.ones(world.solid.n_elements))
