@@ -155,16 +155,15 @@ class Child:
     def _end_orphans(self) -> None:
         """Let programs that a killed command had started (ffmpeg) notice, and end.
 
-        While one of them lives, the number of the group is taken; afterwards it may be anybody's.
+        They may be in groups of their own, but not in another session.
         """
-        for seconds in (5.0, 30.0):
+        for seconds in (10.0, 30.0):
             deadline = time.monotonic() + seconds
-            while _is_group(self.pid):
-                if time.monotonic() > deadline:
-                    with contextlib.suppress(ProcessLookupError):
-                        os.killpg(self.pid, signal.SIGKILL)
-                    break
+            while (alive := _of_session(self.pid)) and time.monotonic() < deadline:
                 time.sleep(0.005)
+            for process in alive:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
 
     def end(self) -> None:
         """End a command that nobody waited for."""
@@ -331,12 +330,16 @@ def _wait_for_tracer(pid: int, tracer: subprocess.Popen[bytes]) -> None:
         time.sleep(0.002)
 
 
-def _is_group(number: int) -> bool:
-    try:
-        os.killpg(number, 0)
-    except (ProcessLookupError, PermissionError):
-        return False
-    return True
+def _of_session(number: int) -> list[int]:
+    """Return the processes of a session that have not ended."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError, ValueError):
+            # The name, in brackets, may hold anything.
+            state, _, _, session = stat.read_text(errors="replace").rpartition(")")[2].split()[:4]
+            if int(session) == number and state not in "ZX":
+                found.append(int(stat.parent.name))
+    return found
 
 
 def _ends_within(handle: int, seconds: float) -> bool:
