@@ -349,3 +349,10 @@ def test_control_characters_are_refused_and_not_printed(
     assert all(letter.isprintable() or letter == "\n" for letter in str(refusal.value))
     told = text.replace("\\u00", "\\x").replace("\\u2028", "u2028")
     assert told.replace("\\\\", "\\") in str(refusal.value)
+
+
+def test_status_reads_no_mesh(tmp_path: Path, vfx, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pot.obj").write_bytes(b"no mesh")
+    result = vfx("status", write(tmp_path, MESH_SHOT))
+    assert result.exit_code == 0, result.output
