@@ -95,7 +95,7 @@ def piece_history(work: Work) -> dict[int, dict[str, float]]:
     history = {}
     for frame in work.shot.frames:
         try:
-            arrays = read_npz(work.path(ALIGN, frame), ["mass", "count"])
+            arrays = read_npz(work.path(ALIGN, frame), ["mass", "fragment"])
         except (DamagedFile, MissingInput):
             continue
         mass = np.sort(arrays["mass"])[::-1]
@@ -104,7 +104,7 @@ def piece_history(work: Work) -> dict[int, dict[str, float]]:
         history[frame] = {
             "pieces": len(mass), "largest": float(mass[0] / mass.sum()),
             "half": float(mass[min(half, len(mass) - 1)] / mass.sum()),
-            "single": float((arrays["count"] == 1).sum())}
+            "single": float((np.unique(arrays["fragment"], return_counts=True)[1] == 1).sum())}
     return history
 
 

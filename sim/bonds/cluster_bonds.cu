@@ -1,4 +1,4 @@
-// Bond forces on pairs of 8-particle clusters; layout and symbols in bonds.py.
+// Bond forces on pairs of 8-particle clusters; layout and symbols in cluster_bonds.py.
 #include "device/device.cuh"
 #include "sim/matter/laws.cuh"
 #include "sim/matter/layout.cuh"

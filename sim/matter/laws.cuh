@@ -1,4 +1,4 @@
-// The physical laws of the solver, without indexing. Symbols and papers: simulate.py.
+// The physical laws of the solver, without indexing. Symbols and papers: sim/bonds/simulate.py.
 #include "device/device.cuh"
 
 // ------------------------------------------------------------------ the law of a bond

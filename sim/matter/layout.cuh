@@ -17,7 +17,7 @@ DEVICE void store_particle(double *p, int64 i, Vec3d v)
     p[component(i, 2)] = v.z;
 }
 
-// Control flags that kernels share (an int array); names in simulate.py.
+// Control flags that kernels share (an int array); names in particles.py.
 #define FLAG_HALT 0       // non-zero: every kernel leaves the state alone
 #define FLAG_REBUILD 1    // contact candidates must be collected anew
 #define FLAG_FAULT 2      // 1 + particle that ran away or became NaN

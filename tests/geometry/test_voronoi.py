@@ -151,14 +151,14 @@ def test_volumes_are_those_of_manifold(shape: Surface) -> None:
 
 
 @pytest.mark.warp
-def test_a_cell_in_two_pieces_is_two_elements(device: Device) -> None:
+def test_a_cell_in_two_lumps_is_two_elements(device: Device) -> None:
     # The cell of the third site holds the ends of both bars.
     bar = box((0, 0, 0), (1, 0.2, 0.2))
     legs = joined(bar, moved(bar, (0, 0, 0.5)))
     elements = clip(device, legs, [[0.1, 0.1, 0.1], [0.1, 0.1, 0.6], [0.9, 0.1, 0.1]])
     check(elements, legs)
     assert len(elements.volume) == 4
-    assert any("pieces" in note for note in elements.notes)
+    assert any("lumps" in note for note in elements.notes)
     # The end of the second bar has its own centroid for its place; at height z it begins at x.
     lone = np.flatnonzero((elements.position > [0.5, 0.0, 0.4]).all(axis=1))
     z = np.linspace(0.5, 0.7, 2001)
