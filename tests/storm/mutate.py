@@ -149,7 +149,8 @@ def change_npz(random: Random, data: bytes) -> bytes:
     if way == 0:
         del arrays[name]
     elif way == 1:
-        arrays[name] = arrays[name].astype(random.choice(["S3", np.complex64, np.int8]))
+        kinds = ["S3"] if arrays[name].dtype.kind in "SU" else ["S3", np.complex64, np.int8]
+        arrays[name] = arrays[name].astype(random.choice(kinds))
     elif way == 2:
         arrays[name] = np.concatenate([np.atleast_1d(arrays[name])] * 2)
     else:
