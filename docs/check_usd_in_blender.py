@@ -17,7 +17,8 @@ from pathlib import Path
 import bpy
 import numpy as np
 
-LEAST_EXTENT = 1e-7              # [m]: smaller things are not there
+LEAST_SCALE = 1e-3               # things that are drawn smaller than this are not there
+LEAST_RADIUS = 1e-7              # [m]: points that are smaller are not there
 TOLERANCE = 2e-6                 # [m]: Blender computes places in single precision
 
 
@@ -106,7 +107,7 @@ def compare_mesh(truth: Truth, when: float, pieces: dict[str, np.ndarray] | None
     """Return the volume [m^3] of a mesh that is seen, and what is wrong with it."""
     local = vectors(item.data.vertices, "co", 3)
     world = y_up(local @ matrix[:3, :3].T + matrix[:3, 3])
-    is_there = bool(np.ptp(world, axis=0).max() > LEAST_EXTENT)
+    is_there = bool(np.ptp(world, axis=0).max() > LEAST_SCALE * np.ptp(local, axis=0).max())
     expected = folder != "unbroken" or when < int(item.name.rpartition("_")[2])
     if is_there != expected:
         return volume(item.data) * is_there, [f"is {'' if is_there else 'not '}there"]
@@ -129,7 +130,7 @@ def compare_points(truth: Truth, when: float, pieces: dict[str, np.ndarray] | No
         number = number[truth.material[number] == item.name]
     radius = vectors(item.data.points, "radius", 1)[:, 0]
     found = []
-    if wrong := int(((radius > LEAST_EXTENT) != (truth.birth[number] <= when)).sum()):
+    if wrong := int(((radius > LEAST_RADIUS) != (truth.birth[number] <= when)).sum()):
         found.append(f"{wrong} of {len(number)} points are there too early or too late")
     if pieces is not None:
         world = y_up(vectors(item.data.points, "co", 3) @ matrix[:3, :3].T + matrix[:3, 3])
