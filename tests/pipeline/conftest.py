@@ -18,13 +18,13 @@ Run = Callable[..., Result]
 
 @pytest.fixture
 def shot_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A shot file in an empty current folder, with the stand-ins installed."""
-    import stand_ins
+    """A shot file in an empty current folder, with the chaotic solver in the table."""
+    import chaotic_plate
 
-    stand_ins.install(monkeypatch.setitem)
+    chaotic_plate.install(monkeypatch.setitem)
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "plate.toml"
-    path.write_text(stand_ins.SHOT)
+    path.write_text(chaotic_plate.SHOT)
     return path
 
 

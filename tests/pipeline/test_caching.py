@@ -9,22 +9,15 @@ import re
 from pathlib import Path
 
 import pytest
-from stand_ins import MADE, SHOT
+from chaotic_plate import SHOT, made, write_sky
 
+from vfx.device import open_device
 from vfx.pipeline.shot.shot_file import load_shot
 from vfx.pipeline.stages.table import RENDER
 from vfx.pipeline.work.folder import Work
+from vfx.raytrace.render import render_picture
 
 FRAMES = range(1001, 1007)
-
-
-def made() -> dict[str, list[int]]:
-    """Which frames of which stage were made since the last call."""
-    result: dict[str, list[int]] = {}
-    for stage, frame in MADE:
-        result.setdefault(stage, []).append(frame)
-    MADE.clear()
-    return result
 
 
 def everything_from(stage: str) -> dict[str, list[int]]:
@@ -155,11 +148,11 @@ def test_a_longer_shot_keeps_the_frames_it_has(shot_file: Path, vfx) -> None:
 
 def test_a_changed_environment_file_remakes_the_frames(shot_file: Path, vfx) -> None:
     environment = shot_file.parent / "sky.exr"
-    environment.write_bytes(bytes(24))
+    write_sky(environment, 0.5)
     shot_file.write_text(SHOT.replace("[light]", "[light]\nenvironment = 'sky.exr'"))
     vfx("run", shot_file)
     made()
-    environment.write_bytes(bytes(20) + b"\x00\x00\x80\x3f")
+    write_sky(environment, 1.0)
     assert vfx("run", shot_file).exit_code == 0
     assert made() == everything_from("render")
 
@@ -319,7 +312,7 @@ def test_manifests_say_what_was_made_from_what_and_where(shot_file: Path, vfx) -
     manifest = json.loads(Path("work/plate/sim/manifest.json").read_text())
     assert manifest["stage"] == "sim"
     entry = manifest["files"]["frame.1001.npz"]
-    assert entry["device"] == "stand-in"
+    assert entry["device"] == open_device("cpu").description
     assert entry["size"] == Path("work/plate/sim/frame.1001.npz").stat().st_size
 
 
@@ -335,9 +328,14 @@ def test_missing_upstream_gives_the_command_to_run(shot_file: Path, vfx) -> None
 
 
 def test_a_frame_that_fails_names_the_command_and_the_others_are_made(
-    shot_file: Path, vfx
+    shot_file: Path, vfx, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shot_file.write_text(SHOT.replace("exposure = 0.0", "exposure = -9.0"))
+    def fail_once(device, solid, pieces, *rest, **more):
+        if pieces.frame == 1003:
+            raise RuntimeError("the tree has a hole")
+        return render_picture(device, solid, pieces, *rest, **more)
+
+    monkeypatch.setattr("vfx.raytrace.render.render_picture", fail_once)
     result = vfx("run", shot_file, "--device", "cpu")
     assert result.exit_code == 1
     assert "render 1003: RuntimeError: the tree has a hole" in result.output

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from stand_ins import MADE, SHOT
+from chaotic_plate import SHOT, made
 
 from vfx.pipeline.errors import DamagedFile
 from vfx.pipeline.stages import sim as stage_sim
@@ -199,11 +199,11 @@ def test_a_lineage_that_is_not_of_these_frames_is_made_again(
     status = vfx("status", shot_file).output
     assert row_of("lineage", status)[0] == "-"
     assert f"make the rest and hand it over to comp with:\n  vfx run {shot_file}" in status
-    MADE.clear()
+    made()
     result = vfx("run", shot_file)
     assert result.exit_code == 0
     assert "lineage: frames 1001-1006 done" in result.output
-    assert not MADE, "no frame is made again"
+    assert not made(), "no frame is made again"
     assert {key: data for key, data in results().items() if ".aside-" not in key} == before
 
 
@@ -276,9 +276,9 @@ def test_a_harmed_history_is_shown_and_made_again(
         manifest.write_text(json.dumps(document))
     fault = "damaged" if harm == "junk" else "missing"
     assert f"{path}: {fault}" in vfx("status", shot_file).output
-    MADE.clear()
+    made()
     assert f"{path} is {fault} and will be made again" in vfx("run", shot_file).output
-    assert not MADE, "no frame is made again"
+    assert not made(), "no frame is made again"
     assert results() == before
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from chaotic_plate import SHOT
 from PIL import Image
-from stand_ins import SHOT
 
 from vfx.pipeline.errors import ShotError
 from vfx.pipeline.shot.shot_file import load_shot

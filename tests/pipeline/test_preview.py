@@ -80,10 +80,10 @@ def test_without_ffmpeg_the_rest_still_works(
 
 
 def test_the_frames_of_a_log_are_flushed_lines(shot_file: Path) -> None:
-    import stand_ins
+    import chaotic_plate
 
     output = subprocess.run(
-        [sys.executable, stand_ins.__file__, "run", str(shot_file)], capture_output=True,
+        [sys.executable, chaotic_plate.__file__, "run", str(shot_file)], capture_output=True,
         text=True, check=True, env={**os.environ, "OPENJD_SESSION": "1"}).stdout
     assert "sim 1006: 100% done" in output
     assert "openjd_progress: 100" in output

@@ -13,9 +13,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import chaotic_plate
 import numpy as np
 import pytest
-import stand_ins
 from click.testing import CliRunner
 
 from vfx.pipeline.cli import commands as cli
@@ -24,12 +24,12 @@ from vfx.pipeline.cli import preview as cli_preview
 from vfx.pipeline.errors import Stopped, lacks_memory, shortage
 from vfx.pipeline.progress import StopSignals
 
-# The command with the stand-ins of the stages, as it is started from a shell.
+# The command with the chaotic solver, as it is started from a shell.
 START = f"""
 import sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
-import stand_ins
-stand_ins.install()
+import chaotic_plate
+chaotic_plate.install()
 from vfx.pipeline.cli.start import main
 main()
 """
@@ -59,7 +59,7 @@ def shot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A shot for commands in processes of their own."""
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "plate.toml"
-    path.write_text(stand_ins.SHOT)
+    path.write_text(chaotic_plate.SHOT)
     return path
 
 
@@ -185,7 +185,7 @@ main()
 def test_a_dropped_line_stops_a_run_where_nothing_is_lost(shot: Path, is_ignored: bool) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", START, "run", "plate.toml"], stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True, env={**os.environ, "STAND_IN_PAUSE": "0.01"},
+        stderr=subprocess.PIPE, text=True, env={**os.environ, "CHAOTIC_PAUSE": "0.01"},
         preexec_fn=lambda: signal.signal(
             signal.SIGHUP, signal.SIG_IGN if is_ignored else signal.SIG_DFL))
     assert process.stdout is not None
@@ -306,7 +306,7 @@ def test_an_input_that_is_a_pipe_is_refused_and_not_waited_for(
 ) -> None:
     for suffix in ("obj", "usd", "png", "exr"):
         os.mkfifo(f"pipe.{suffix}")
-    shot_file.write_text(stand_ins.SHOT.replace(old, new, 1))
+    shot_file.write_text(chaotic_plate.SHOT.replace(old, new, 1))
     vfx("status", shot_file)
     for words in (["run"], ["check"]):
         result = vfx(*words, shot_file)

@@ -151,8 +151,18 @@ def test_frames_that_are_no_good_are_in_the_log_of_comp(shot_file: Path, vfx) ->
     assert "plate.1002.exr: missing" in Path("work/plate/logs/comp.log").read_text()
 
 
-def test_a_failure_is_in_the_log(shot_file: Path, vfx) -> None:
-    shot_file.write_text(shot_file.read_text().replace("exposure = 0.0", "exposure = -9.0"))
+def test_a_failure_is_in_the_log(shot_file: Path, vfx, monkeypatch) -> None:
+    from vfx.raytrace.render import render_picture
+
+    asked: list[None] = []
+
+    def fail_at_the_third(*given, **named):
+        asked.append(None)
+        if len(asked) == 3:
+            raise RuntimeError("the tree has a hole")
+        return render_picture(*given, **named)
+
+    monkeypatch.setattr("vfx.raytrace.render.render_picture", fail_at_the_third)
     assert vfx("run", shot_file).exit_code == 1
     assert "render 1003: RuntimeError" in Path("work/plate/logs/render.log").read_text()
     row = json.loads(Path("work/plate/logs/timings.jsonl").read_text().splitlines()[-1])

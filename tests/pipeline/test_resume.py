@@ -9,15 +9,15 @@ import sys
 import time
 from pathlib import Path
 
+import chaotic_plate
 import numpy as np
 import pytest
-import stand_ins
-from stand_ins import MADE, SHOT
+from chaotic_plate import SHOT, made
 
 from vfx.pipeline.stages import sim as stage_sim
 from vfx.pipeline.work.checkpoint import Checkpoint, CheckpointPair
 
-SCRIPT = str(Path(stand_ins.__file__))
+SCRIPT = str(Path(chaotic_plate.__file__))
 
 
 def frames_of(folder: Path) -> dict[str, bytes]:
@@ -28,7 +28,7 @@ def frames_of(folder: Path) -> dict[str, bytes]:
 def start(shot: Path, *words: str, pause: str = "0.01") -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, SCRIPT, "stage", "sim", str(shot), *words],
-        env={**os.environ, "STAND_IN_PAUSE": pause},
+        env={**os.environ, "CHAOTIC_PAUSE": pause},
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
@@ -53,11 +53,11 @@ def test_a_stopped_run_resumes_to_the_same_bits(
     output = process.communicate()[0].decode()
     assert process.returncode == code, output
     assert "Traceback" not in output
-    MADE.clear()
+    made()
     result = vfx("stage", "sim", shot_file, "--work", "parts")
     assert result.exit_code == 0
     assert "going on from a checkpoint" in result.output
-    assert ("sim", 1002) not in MADE
+    assert 1002 not in made()["sim"]
     assert frames_of(Path("parts")) == frames_of(Path("whole"))
 
 
@@ -84,7 +84,7 @@ def test_a_damaged_checkpoint_is_said_and_done_without(
         path = Path("parts/sim") / name
         path.write_bytes(path.read_bytes()[:-50])
         assert f"{path}: damaged" in vfx("status", shot_file, "--work", "parts").output
-    MADE.clear()
+    made()
     result = vfx("stage", "sim", shot_file, "--work", "parts")
     assert result.exit_code == 0
     assert "is damaged; going on without it" in result.output
@@ -98,10 +98,10 @@ def test_more_frames_go_on_from_the_end(shot_file: Path, vfx) -> None:
     vfx("stage", "sim", shot_file, "--work", "whole")
     vfx("stage", "geometry", shot_file, "--work", "parts")
     for last in ("1002", "1003", "1006"):
-        MADE.clear()
+        made()
         assert vfx("stage", "sim", shot_file, "--work", "parts", "--frames", last).exit_code == 0
-        assert MADE[-1] == ("sim", int(last))
-        assert ("sim", int(last) - 4) not in MADE
+        frames = made()["sim"]
+        assert frames[-1] == int(last) and int(last) - 4 not in frames
     assert frames_of(Path("parts")) == frames_of(Path("whole"))
 
 
@@ -129,9 +129,9 @@ def test_settings_put_back_find_their_frames_again(shot_file: Path, vfx) -> None
     shot_file.write_text(SHOT.replace("[sim]", "[sim]\ngravity = [0, 5.0, 0]"))
     vfx("stage", "sim", shot_file, "--frames", "1001-1002")
     shot_file.write_text(SHOT)
-    MADE.clear()
+    made()
     vfx("stage", "sim", shot_file)
-    assert {frame for _, frame in MADE} == {1001, 1002}
+    assert made() == {"sim": [1001, 1002]}
     assert {name: data for name, data in frames_of(Path("work/plate")).items()
             if name.endswith("npz")} == {
         name: data for name, data in before.items() if name.endswith("npz")}
@@ -139,10 +139,10 @@ def test_settings_put_back_find_their_frames_again(shot_file: Path, vfx) -> None
 
 def test_force_begins_again_at_the_first_step(shot_file: Path, vfx) -> None:
     vfx("run", shot_file)
-    MADE.clear()
+    made()
     result = vfx("stage", "sim", shot_file, "--force", "--frames", "1003")
     assert result.exit_code == 0 and "going on from" not in result.output
-    assert [frame for _, frame in MADE] == [1001, 1002, 1003]
+    assert made() == {"sim": [1001, 1002, 1003]}
 
 
 def test_a_run_that_blows_up_says_where_and_how_to_go_on(shot_file: Path, vfx) -> None:

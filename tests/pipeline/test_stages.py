@@ -7,10 +7,9 @@ import json
 import os
 from pathlib import Path
 
-import numpy as np
 import pytest
+from chaotic_plate import SHOT, write_sky
 from PIL import Image
-from stand_ins import SHOT
 
 import vfx.pipeline
 from vfx.pipeline.shot import inputs as shot_inputs
@@ -67,7 +66,7 @@ def test_frames_follow_from_what_stages_take(tmp_path: Path) -> None:
 @pytest.fixture
 def lit_shot(shot_file: Path) -> Path:
     """A shot with an environment of its own, and a picture on the floor."""
-    (shot_file.parent / "sky.exr").write_bytes(np.full(6, 0.5, np.float32).tobytes())
+    write_sky(shot_file.parent / "sky.exr", 0.5)
     Image.new("RGB", (4, 4), "gray").save(shot_file.parent / "floor.png")
     text = SHOT.replace("[light]", '[light]\nenvironment = "sky.exr"')
     assert "sky.exr" in text
@@ -102,7 +101,7 @@ def test_notes_are_for_quick_looks_alone(lit_shot: Path, vfx, keep_time: bool) -
     assert vfx("run", lit_shot).exit_code == 0
     sky = lit_shot.parent / "sky.exr"
     stamp = sky.stat()
-    sky.write_bytes(np.full(6, 0.25, np.float32).tobytes())
+    write_sky(sky, 0.25)
     assert sky.stat().st_size == stamp.st_size
     if keep_time:
         os.utime(sky, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
