@@ -7,6 +7,7 @@ centre, half of either side and radiance, 12 float32.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -38,8 +39,24 @@ class Sky:
     column_sum: Any       # (rows, columns + 1) float32, from 0 to 1 each
 
 
+#: The sky that was prepared last, by its device and by what is in its image.
+_kept: dict[tuple[str, str, tuple[int, ...], bytes], Sky] = {}
+
+
 def sky_on_device(device: Device, environment: Array) -> Sky:
-    """Prepare an environment (h, w, 3) for lighting."""
+    """Prepare an environment (h, w, 3) for lighting; frames of one shot share it.
+
+    To blur and gather takes as long as the rays of a small picture.
+    """
+    image = np.ascontiguousarray(environment, np.float32)
+    key = device.name, device.description, image.shape, hashlib.blake2b(image.data).digest()
+    if key not in _kept:
+        _kept.clear()
+        _kept[key] = _prepared(device, image)
+    return _kept[key]
+
+
+def _prepared(device: Device, environment: Array) -> Sky:
     # All but what is seen sharp is taken from a copy that is fine enough for it.
     coarse = averaged(environment, *COARSE_SIZE)
     row_sum, column_sum = drawing_table(coarse)

@@ -9,6 +9,7 @@ import pytest
 
 from vfx.raytrace.film.exr import write_exr
 from vfx.raytrace.light.environment import builtin_environments, load_environment
+from vfx.raytrace.light.lights import sky_on_device
 
 GRAY = np.full((16, 32), 0.5, np.float32)
 
@@ -101,3 +102,13 @@ def test_radiance_hdr_reads_as_an_independent_writer_wrote_it(tmp_path, size):
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(ValueError, match="ends before its last scanline"):
         load_environment("light.hdr", tmp_path)
+
+
+def test_frames_share_a_sky_until_its_light_changes(device):
+    image = np.random.default_rng(0).random((4, 8, 3)).astype(np.float32)
+    first = sky_on_device(device, image)
+    assert sky_on_device(device, image.copy()) is first
+    image[0, 0] += 1.0
+    second = sky_on_device(device, image)
+    assert second is not first
+    assert np.array_equal(device.to_host(second.image), image)
