@@ -140,6 +140,12 @@ class Motion(Record):
     broken_edge: Array           # (e,)   int32: adjacency edges that broke since the last frame
     projectile_position: Array   # (p, 3) float64 [m]
     projectile_radius: Array     # (p,)   float64 [m]
+    # How elements are turned where that is known and positions alone do not tell it: pieces of one
+    # element or of a row of them. Rows are sorted by element; one that is told once is told in all
+    # later frames, or what turns is carried on from where it broke off.
+    turned_element: Array = empty(np.int32)              # (s,)
+    turned_rotation: Array = empty(np.float64, 3, 3)     # (s, 3, 3): world from rest
+    turned_velocity: Array = empty(np.float64, 3)        # (s, 3) [rad/s], in world axes
     # Of solvers that remesh: the element of the Solid that each came from, by which names
     # survive. Empty: each is its own.
     element_parent: Array = empty(np.int32)    # (n,)
@@ -174,7 +180,8 @@ class Pieces(Record):
     """The pieces of one frame: world = rotation @ (rest + offset) + translation.
 
     Where particles leave a rotation open (one alone, several in a row), rotation and angular
-    velocity are carried on from what they broke off (:mod:`vfx.geometry.pieces.align`).
+    velocity are those that the solver tells, or carried on from what they broke off
+    (:mod:`vfx.geometry.pieces.align`).
 
     Rigid pieces have no offsets. Where some piece deforms, all have nodes, which the corners of
     elements stand on: first the v vertices of :func:`vfx.geometry.handoff.faces.all_faces`, then

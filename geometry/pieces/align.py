@@ -12,6 +12,10 @@ particles in the frame before, at time t_b,
             frame the shortest turn then puts the axis where the particles are, so that
             only the spin is carried on.
 
+A solver that knows how elements are turned says so (``turned_element`` of a Motion). Pieces with
+such a row turn as the row of their first element does, and nothing is carried on; a line is put by
+the shortest turn where its particles are.
+
 What held the particles may have been a line or a point itself, so forms are followed from
 the first frame on. They depend on the lineage and the motion alone: a result never depends
 on which frames are aligned together, or in which order.
@@ -123,20 +127,44 @@ class Aligner:
 
         They have the particles of the frame ``formed``, by default the same.
         """
-        group_of = np.full(len(self._lineage.parent), -1, dtype=np.int32)
-        group_of[piece] = np.arange(len(piece), dtype=np.int32)
-        group = group_of[labels_at(
-            self._lineage, self._solid, frame if formed is None else formed)]
+        group = self._group(piece, frame if formed is None else formed)
         chosen = np.flatnonzero(group >= 0)
         motion = self._motion(frame)
         return fit_rigid(self._solid.position[chosen], motion.position[chosen],
                          motion.velocity[chosen], self._mass[chosen], group[chosen],
                          len(piece))
 
+    def _group(self, piece: Array, formed: int) -> Array:
+        """Return which of the pieces (k,) each element is of in a frame, or -1: (n,) int32."""
+        group_of = np.full(len(self._lineage.parent), -1, dtype=np.int32)
+        group_of[piece] = np.arange(len(piece), dtype=np.int32)
+        return np.asarray(group_of[labels_at(self._lineage, self._solid, formed)])
+
+    def _settle_turned(self, frame: int, piece: Array, fit: RigidFit,
+                       formed: int | None = None) -> Array:
+        """Settle what is free in a fit of pieces (k,) where the motion says how they are turned.
+
+        Returns the rows of the fit that still are to be settled.
+        """
+        free, motion = np.flatnonzero(fit.free != UNIQUE), self._motion(frame)
+        if not len(free) or not len(motion.turned_element):
+            return free
+        group = self._group(piece, frame if formed is None else formed)[motion.turned_element]
+        row = np.full(len(piece), -1, dtype=np.int64)
+        # The last one written stays: that of the first element.
+        backward = np.flatnonzero(group >= 0)[::-1]
+        row[group[backward]] = backward
+        known = free[row[free] >= 0]
+        rotation, omega = (value[row[known]] for value in (
+            motion.turned_rotation, motion.turned_velocity))
+        fit.rotation[known], _ = _settle(fit, known, rotation, omega.copy())
+        fit.angular_velocity[known] = omega
+        return free[row[free] < 0]
+
     def _fit_settled(self, frame: int, piece: Array) -> RigidFit:
-        """Fit the pieces (k,) at ``frame`` and settle what is free by carrying it on."""
+        """Fit the pieces (k,) at ``frame`` and settle what is free: as told, or carried on."""
         fit = self._fit(frame, piece)
-        free = np.flatnonzero(fit.free != UNIQUE)
+        free = self._settle_turned(frame, piece, fit)
         if len(free):
             form = self._forms_at(frame, piece[free])
             rotation, omega = _carry_on(form, self._motion(frame).time)
@@ -194,7 +222,7 @@ class Aligner:
             held, which = self._held_before(frame, piece)
             rotation = held.rotation[which]
             own = self._fit(frame - 1, piece, formed=frame)
-            free = np.flatnonzero(own.free != UNIQUE)
+            free = self._settle_turned(frame - 1, piece, own, formed=frame)
             if len(free):
                 own.rotation[free], _ = _settle(own, free, rotation[free].copy(),
                                                 np.zeros((len(free), 3)))
@@ -227,14 +255,15 @@ class Aligner:
         # Lines start from this frame, where their axis is known; so do fits that are unique
         # now but may be crushed onto a line later.
         fit = self._fit(frame, piece)
+        free = self._settle_turned(frame, piece, fit)
         now = self._motion(frame).time
         form = Form(piece, before.time.copy(), before.rotation.copy(), before.turn.copy(),
                     before.spin.copy())
-        known = np.flatnonzero(fit.free != POINT)
+        known = np.setdiff1d(np.arange(k), free[fit.free[free] == POINT])
         form.time[known] = now
         form.rotation[known] = fit.rotation[known]
         form.turn[known] = fit.angular_velocity[known]
-        line = np.flatnonzero(fit.free == LINE)
+        line = free[fit.free[free] == LINE]
         if len(line):
             rotation, omega = _carry_on(_rows(before, line), now)
             form.rotation[line], settled = _settle(fit, line, rotation, omega)
@@ -311,3 +340,13 @@ def _check_motion(motion: Motion, frame: int, n_particles: int) -> None:
         if not finite.all():
             raise ValueError(f"Frame {frame}: the {name} of particle {int(np.argmin(finite))} is "
                              "not finite.")
+    element, n_rows = motion.turned_element, len(motion.turned_element)
+    if (motion.turned_rotation.shape != (n_rows, 3, 3)
+            or motion.turned_velocity.shape != (n_rows, 3)
+            or not all(np.isfinite(value).all() for value in (
+                motion.turned_rotation, motion.turned_velocity))):
+        raise ValueError(f"Frame {frame}: the {n_rows} elements whose turn is told need a finite "
+                         "rotation and angular velocity each.")
+    if n_rows and (element[0] < 0 or element[-1] >= n_particles or (np.diff(element) <= 0).any()):
+        raise ValueError(f"Frame {frame}: the elements whose turn is told are not those of the "
+                         f"solid, which has {n_particles}, in ascending order.")

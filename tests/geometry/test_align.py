@@ -279,3 +279,118 @@ def test_motion_that_cannot_be_right_is_refused_with_a_sentence():
         align_frame(solid, DENSITY, lineage, FIRST + 2, lambda _: bad)
     with pytest.raises(ValueError, match="density"):
         align_frame(solid, np.array([0.0]), lineage, FIRST, lambda _: bad)
+
+
+def with_turned(motion: Motion, element: list[int], rotation: Rotation,
+                velocity: np.ndarray) -> Motion:
+    return dataclasses.replace(
+        motion, turned_element=np.array(element, np.int32),
+        turned_rotation=np.tile(rotation.as_matrix(), (len(element), 1, 1)),
+        turned_velocity=np.tile(velocity, (len(element), 1)))
+
+
+def told(frame: int) -> tuple[Rotation, np.ndarray]:
+    """Return how a thing is turned that tumbles for five frames and then lies still."""
+    omega = np.array([40.0, -15.0, 25.0])
+    elapsed = STEP * min(frame - FIRST, 5)
+    return Rotation.from_rotvec(omega * elapsed), omega if frame < FIRST + 5 else np.zeros(3)
+
+
+@pytest.mark.parametrize("transition_frames", [0, 3])
+def test_a_lone_element_whose_turn_is_told_shows_exactly_that(transition_frames):
+    solid = make_solid((1, 1, 1), (2, 2, 2))
+    lineage = build_lineage(solid, quiet(10), FIRST)
+    still = np.zeros((9, 3))
+
+    def read(frame: int) -> Motion:
+        return with_turned(motion_at(frame, solid.position, still), [0, 4], *told(frame))
+
+    for frame in range(FIRST, FIRST + 10):
+        pieces = align_frame(solid, DENSITY, lineage, frame, read,
+                             transition_frames=transition_frames)
+        rotation, omega = told(frame)
+        np.testing.assert_array_equal(pieces.rotation[0], rotation.as_matrix())
+        np.testing.assert_array_equal(pieces.angular_velocity[0], omega)
+        # What its particles tell needs no row.
+        np.testing.assert_allclose(pieces.rotation[1], np.eye(3), atol=1e-12)
+        np.testing.assert_array_equal(pieces.angular_velocity[1], 0.0)
+
+
+def test_a_row_whose_turn_is_told_has_its_axis_where_its_particles_are():
+    solid = make_solid((1, 1, 4))
+    lineage = build_lineage(solid, quiet(10), FIRST)
+    middle = solid.position.mean(axis=0)
+    axis = solid.position[3] - solid.position[0]
+    axis /= np.linalg.norm(axis)
+
+    def read(frame: int, slip: float = 0.0) -> Motion:
+        rotation, omega = told(frame)
+        across = Rotation.from_rotvec(slip * np.cross(axis, [0.0, 0.0, 1.0]))
+        arm = (rotation * across).apply(solid.position - middle)
+        return with_turned(motion_at(frame, middle + arm, np.cross(omega, arm)), [1, 2],
+                           rotation, omega)
+
+    for frame in range(FIRST, FIRST + 10):
+        rotation, omega = told(frame)
+        pieces = align_frame(solid, DENSITY, lineage, frame, read)
+        np.testing.assert_allclose(pieces.rotation[0], rotation.as_matrix(), atol=1e-12)
+        np.testing.assert_array_equal(pieces.angular_velocity[0], omega)
+        # Where the particles are a little beside it, they are right.
+        slipped = align_frame(solid, DENSITY, lineage, frame, lambda f: read(f, 1e-3))
+        now = read(frame, 1e-3).position
+        np.testing.assert_allclose(
+            slipped.rotation[0] @ axis, (now[3] - now[0]) / np.linalg.norm(now[3] - now[0]),
+            atol=1e-12)
+        np.testing.assert_allclose(slipped.rotation[0], rotation.as_matrix(), atol=2e-3)
+
+
+def test_what_breaks_off_a_told_row_begins_with_its_turn():
+    solid = make_solid((1, 1, 3))
+    lineage = build_lineage(solid, quiet(8, f6=between(solid, [0, 1, 1])), FIRST)
+    middle = solid.position.mean(axis=0)
+
+    def read(frame: int) -> Motion:
+        rotation, omega = told(frame)
+        arm = rotation.apply(solid.position - middle)
+        motion = motion_at(frame, middle + arm, np.cross(omega, arm))
+        return with_turned(motion, [0, 1, 2], rotation, omega) if frame < FIRST + 6 else motion
+
+    for frame in range(FIRST, FIRST + 8):
+        pieces = align_frame(solid, DENSITY, lineage, frame, read)
+        for rotation in pieces.rotation:
+            np.testing.assert_allclose(rotation, told(frame)[0].as_matrix(), atol=1e-12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(wild_motions(), st.randoms())
+def test_told_turns_do_not_depend_on_how_frames_are_chunked(case, random):
+    solid, lineage, read = case
+
+    def read_told(frame: int) -> Motion:
+        n_told = np.random.default_rng([7, frame]).integers(solid.n_elements + 1)
+        return with_turned(read(frame), list(range(n_told)), *told(frame))
+
+    frames = list(range(lineage.first_frame, lineage.last_frame + 1))
+    alone = {f: align_frame(solid, DENSITY, lineage, f, read_told, transition_frames=2)
+             for f in frames}
+    random.shuffle(frames)
+    shuffled = Aligner(solid, DENSITY, lineage, read_told, transition_frames=2)
+    for frame in frames:
+        assert_same(shuffled.align(frame), alone[frame])
+        identity = np.broadcast_to(np.eye(3), alone[frame].rotation.shape)
+        np.testing.assert_allclose(
+            alone[frame].rotation @ np.swapaxes(alone[frame].rotation, 1, 2), identity,
+            atol=1e-12)
+
+
+def test_told_turns_that_cannot_be_right_are_refused_with_a_sentence():
+    solid = make_solid((1, 1, 2))
+    lineage = build_lineage(solid, quiet(1), FIRST)
+    motion = motion_at(FIRST, solid.position, np.zeros((2, 3)))
+    for element, says in (([0, 2], "ascending"), ([1, 0], "ascending"), ([-1], "ascending")):
+        bad = with_turned(motion, element, *told(FIRST))
+        with pytest.raises(ValueError, match=says):
+            align_frame(solid, DENSITY, lineage, FIRST, lambda _, bad=bad: bad)
+    bad = with_turned(motion, [0], told(FIRST)[0], np.full(3, np.nan))
+    with pytest.raises(ValueError, match="finite"):
+        align_frame(solid, DENSITY, lineage, FIRST, lambda _: bad)
