@@ -20,6 +20,7 @@ from vfx.geometry.divide.check import check_elements, check_solid
 from vfx.geometry.divide.cubes import block_bytes, block_elements, divide_grid
 from vfx.geometry.divide.grading import toward_impact
 from vfx.geometry.divide.overlap import TOLERANCE, refuse_box_overlap
+from vfx.geometry.divide.place import heights
 from vfx.geometry.divide.sources import (
     block_edges,
     body_size,
@@ -153,10 +154,7 @@ def check_place(body: Body, folder: Path | None = None) -> None:
 
 def lowest_point(body: Body, folder: Path | None = None) -> float:
     """Return the height y [m] of a body's lowest point at rest."""
-    up = body_orientation(body)[1]
-    if not body.mesh:
-        return float(body.center[1] - np.abs(up) @ np.array(block_edges(body)) / 2)
-    return float(body.center[1] + (surface_of(body, folder)[0].vertex @ up).min())
+    return body.center[1] + heights(body, folder)[0]
 
 
 def thin_bodies(bodies: Sequence[Body], folder: Path | None = None) -> list[str]:

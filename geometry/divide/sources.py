@@ -145,7 +145,8 @@ def unplaced(body: Body) -> Body:
         return body
     zero = (0.0, 0.0, 0.0)
     return dataclasses.replace(body, name="", material="", seed=0, center=zero, rotation=zero,
-                               velocity=zero, angular_velocity=zero)
+                               velocity=zero, angular_velocity=zero, place="free", drop=0.0,
+                               fall_speed=0.0, whole=False)
 
 
 def mean_neighbors(

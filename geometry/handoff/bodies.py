@@ -25,6 +25,8 @@ UNITS = {"m": 1.0, "dm": 0.1, "cm": 0.01, "mm": 1e-3, "km": 1e3, "in": 0.0254, "
 FROM_FILE = "file"
 #: Prefix of the meshes that the project makes itself (:mod:`vfx.geometry.assets.catalog`).
 ASSET = "asset:"
+#: What ``place`` says of a body on the floor, and on another body before its name.
+ON_FLOOR, ON = "on-floor", "on:"
 #: Edge of a cube [m] where cells are given and nothing else.
 DEFAULT_SPACING = 1e-3
 
@@ -91,6 +93,18 @@ class Body:
     angular_velocity: Vector = setting(
         (0.0, 0.0, 0.0), "Initial angular velocity about the centre.", unit="rad/s",
         at_least=-1e9, at_most=1e9)
+    place: str = setting(
+        "free", "What its height follows from: \"free\" is center; \"on-floor\" puts its lowest "
+        "point on the floor, \"on:<name>\" on the highest point of another body. center then gives "
+        "x and z alone.")
+    drop: float = setting(
+        0.0, "Height of fall of a body that is placed: how far it begins above what it stands on.",
+        unit="m", at_least=0.0, at_most=1e5)
+    fall_speed: float = setting(
+        0.0, "Speed downward with which a body that is placed begins; without a drop it begins "
+        "just above what it hits.", unit="m/s", at_least=0.0, at_most=1e6)
+    whole: bool = setting(
+        False, "Whether it never breaks, whatever hits it; it still gives way a little.")
 
     def __post_init__(self) -> None:
         """Fill in the division, and the edge of cubes, where the shot says nothing."""
@@ -109,8 +123,14 @@ class Body:
         """Whether it is a plain box."""
         return any(self.box)
 
+    @property
+    def stands_on(self) -> str:
+        """The name of the body it is placed on, or "" for none."""
+        return self.place.removeprefix(ON) if self.place.startswith(ON) else ""
+
     def complaints(self) -> Iterator[tuple[str, str]]:
         """Yield (key, sentence) for all that does not go together."""
+        yield from self._misplaced()
         given = [key for key, is_given in (
             ("cells", self.is_block), ("box", self.has_box), ("mesh", bool(self.mesh)))
             if is_given]
@@ -147,3 +167,23 @@ class Body:
         if self.grading_deviation and self.shape != "voronoi":
             yield "grading_deviation", (f"is for shape = \"voronoi\" only, but the shape is "
                                         f"\"{self.shape}\"; remove it")
+
+    def _misplaced(self) -> Iterator[tuple[str, str]]:
+        """Yield what does not go together in how it is placed."""
+        if self.place not in ("free", ON_FLOOR) and not self.stands_on:
+            yield "place", (f"found {self.place[:60]!r}, but it must be \"free\", "
+                            f"\"{ON_FLOOR}\" or \"{ON}<name of a body>\"")
+        if self.place == "free":
+            for key, value, instead in (("drop", self.drop, "center"),
+                                        ("fall_speed", self.fall_speed, "velocity")):
+                if value:
+                    yield key, (f"found {value:g}, but the body is placed by its center; give "
+                                f"{instead}, or place = \"{ON_FLOOR}\"")
+            return
+        if self.center[1] != 0.0:
+            yield "center", (f"found a height of {self.center[1]:g} m, but place = "
+                             f"\"{self.place[:60]}\" gives the height; write 0 for it, and "
+                             "drop for a height of fall")
+        if self.fall_speed and self.velocity[1] != 0.0:
+            yield "fall_speed", (f"found {self.fall_speed:g} together with a velocity of "
+                                 f"{self.velocity[1]:g} m/s upward; keep one of them")

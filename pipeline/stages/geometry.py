@@ -24,7 +24,7 @@ def build_geometry(job: Job) -> None:
         job.progress.update(None, 0.98 * share, what)
 
     try:
-        built = build_solid(job.device, job.shot.bodies, progress=report)
+        built = build_solid(job.device, job.shot.placed_bodies, progress=report)
     except ValueError as error:
         raise ShotError(f"{job.shot.path}: {error}") from None
     for name, notes in built.notes.items():
