@@ -115,6 +115,13 @@ DEVICE double contact_force(double stiffness, double distance, double reach)
     return stiffness * overlap * overlap;
 }
 
+// Coulomb friction over the speed of sliding [N s/m]: up to `limit` [N], and no more than `stopping`
+// [N s/m], with which sliding ends.
+DEVICE double friction_drag(double limit, double speed, double stopping)
+{
+    return limit < stopping * speed ? limit / speed : stopping;
+}
+
 // Distance [m] from its centre up to which a projectile acts, levine-2014 eq. 7.
 DEVICE double projectile_reach(double radius) { return 1.5 * radius; }
 

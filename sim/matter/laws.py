@@ -1,21 +1,32 @@
-"""The constants of a bond law on the device, by the names of the settings they come from.
+"""What the host knows of a bond law: its constants, by the settings they are, and its slope.
 
 A law stands in ``laws.cuh``: its constants are the fields of ``struct BondLaw``, and each is the
 setting of that name. A law with another constant has one more field there and one more setting;
-no layout and no kernel is told of it.
+no layout and no kernel is told of it, and the stable step follows from the slope.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from vfx.device import Device
 from vfx.geometry.handoff.schema import rule_of
 from vfx.sim.settings import Material
 
+if TYPE_CHECKING:
+    from vfx.device import Device
+
 FILE = "sim/matter/laws.cuh"
+
+
+def steepest_slope(material: Material) -> float:
+    """Return how much steeper than c the force of a bond may become, at any stretch.
+
+    The derivative of ``bond_force`` by the stretch, at its largest: a step is stable if it is
+    so for springs of that stiffness. Force and stretch are proportional (levine-2014 eq. 3).
+    """
+    return 1.0
 
 
 def bond_laws(device: Device, materials: Sequence[Material], *sections: Any) -> Any:

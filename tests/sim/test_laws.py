@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.sim.blocks import SPACING, block
 from vfx.device import Device
 from vfx.device.source import ROOT
 from vfx.sim.bonds.settings import BondSettings
-from vfx.sim.matter.laws import FILE, bond_laws, constant
+from vfx.sim.matter.laws import FILE, bond_laws, constant, steepest_slope
+from vfx.sim.matter.material import bond_stiffness
 from vfx.sim.settings import Material, Shared
 
 
@@ -22,6 +24,25 @@ def test_constants_of_a_law_are_the_settings_of_their_names(device: Device) -> N
     assert found == [
         {"compression_strengthening": alpha, "weak_factor": 0.25, "break_rule": 1.0}
         for alpha in (0.5, 2.0)]
+
+
+@pytest.mark.parametrize("material", [Material(strain_limit=10.0, compression_strengthening=0.0)])
+def test_no_bond_gets_steeper_than_the_stable_step_takes_it_for(
+    device: Device, material: Material
+) -> None:
+    sim = block(device, (2, 1, 1), material=material, horizon=2.0, calibrate=False,
+                contact_stiffness=0.0)
+    assert sim.n_bonds == 1
+    stretch = np.linspace(-0.4, 0.6, 21)
+    force = []
+    for s in stretch:
+        position = sim.solid.position.copy()
+        position[1, 0] = position[0, 0] + (1.0 + s) * SPACING
+        sim.place(position, np.zeros_like(position))
+        force.append(sim.acceleration[0, 0] * material.density)
+    volume = sim.solid.volume[1]
+    slope = np.diff(force) / np.diff(stretch) / (bond_stiffness(material, 2 * SPACING) * volume)
+    assert slope.max() == pytest.approx(steepest_slope(material), rel=1e-4)
 
 
 def test_a_constant_without_a_setting_says_what_to_write() -> None:
