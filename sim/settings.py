@@ -7,8 +7,9 @@ K_S as in levine-2014 eq. 7.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from vfx.geometry.handoff.bodies import PLACE, SIZE, SPEED, TURN, Vector
 from vfx.geometry.handoff.schema import REQUIRED, setting
@@ -21,6 +22,8 @@ Complaint = tuple[str, str]
 SHORTEST_DIRECTION = 1e-6
 #: Rectangles have sides of at least this length [m].
 SHORTEST_SIDE = SIZE["at_least"]
+#: K_S of a ball that does not say it [N/m^5].
+LEVINE_STIFFNESS = 1e15
 #: The lightest ball [kg], a grain of some nanometres.
 LEAST_MASS = 1e-24
 #: Walks with all their branches end here, whatever the branching chance.
@@ -45,6 +48,12 @@ class Material:
     compression_strengthening: float = setting(
         0.25, "alpha of levine-2014 eq. 5: how compression raises the limit.",
         at_least=0.0, at_most=1e6)
+    restitution: float = setting(
+        0.2, "Part of the normal speed kept by a bounce of rigid pieces; between two of them the "
+        "mean counts.", at_least=0.0, at_most=1.0)
+    friction: float = setting(
+        0.6, "Coulomb friction of rigid pieces; between two of them the mean counts.",
+        at_least=0.0, at_most=1e3)
 
 
 @dataclass(frozen=True)
@@ -65,42 +74,93 @@ class Floor:
 
     enabled: bool = setting(True, "Whether there is a floor (for the sim and in the picture).")
     height: float = setting(0.0, "Height y of the floor.", **PLACE)
-    restitution: float = setting(
-        0.99, "Part of the normal speed kept by a bounce.", at_least=0.0, at_most=1.0)
-    friction: float = setting(0.0, "Coulomb friction of the bounce.", at_least=0.0, at_most=1e3)
+    restitution: float | Literal["auto"] = setting(
+        "auto", "Part of the normal speed kept by a bounce; \"auto\" is 0.99 for bonds, as in the "
+        "paper, and that of the material for rigid pieces.", at_least=0.0, at_most=1.0)
+    friction: float | Literal["auto"] = setting(
+        "auto", "Coulomb friction of the bounce; \"auto\" is 0 for bonds, as in the paper, and "
+        "that of the material for rigid pieces.", at_least=0.0, at_most=1e3)
 
 
 @dataclass(frozen=True)
 class Projectile:
-    """A rigid ball that pushes by levine-2014 eq. 7.
+    """A rigid ball that pushes what it hits.
 
-    It pushes elements whose centres are between 0.75 and 1.5 radii from its own, most at one
-    radius, so let it begin farther than 1.5 radii from a body, or its first step is a blow. It is
-    drawn with one radius: bodies give way before the ball in the picture touches them.
+    With a mass or a material it acts by contact, at the surface where it is drawn: elements bounce
+    off it, with friction, and it takes the opposite impulse, spins, and bounces off floor and
+    colliders. It may begin anywhere outside of the bodies.
 
-    Without a mass it flies at constant velocity, whatever it hits, and pushes halfway between
-    its flight and straight away, as the paper has it. With one it takes the reaction of what
-    it pushes, which is then straight away from its centre, and bounces off floor and colliders.
+    Without, or with `push = "levine"`, it pushes by levine-2014 eq. 7: elements whose centres are
+    between 0.75 and 1.5 radii from its own, most at one radius, so let it begin farther than 1.5
+    radii from a body, or its first step is a blow. Bodies give way before the ball in the picture
+    touches them. Without a mass it flies at constant velocity, whatever it hits, and pushes
+    halfway between its flight and straight away, as the paper has it. With one it takes the
+    reaction of what it pushes, which is then straight away from its centre.
     """
 
     radius: float = setting(
         0.01, "Radius r: of the ball that is drawn, and that bounces off floor and colliders if it "
-        "has a mass; it pushes from 0.75 r to 1.5 r.", **SIZE)
+        "has a mass; by contact it pushes at r, as levine-2014 has it from 0.75 r to 1.5 r.",
+        **SIZE)
     position: Vector = setting(
-        REQUIRED, "Centre at the first frame, more than 1.5 radii from all elements.", **PLACE)
+        REQUIRED, "Centre at the first frame, outside of all elements; more than 1.5 radii from "
+        "them where it pushes as levine-2014 has it.", **PLACE)
     velocity: Vector = setting(REQUIRED, "Velocity at the first frame.", **SPEED)
+    push: str = setting(
+        "auto", "How it pushes: by contact at its surface, or by levine-2014 eq. 7; \"auto\" is by "
+        "contact where it has a mass or a material.", choices=("auto", "contact", "levine"))
     stiffness: float = setting(
-        1e15, "K_S of levine-2014 eq. 7, taken as a body-force density.",
-        unit="N/m^5", at_least=0.0, at_most=1e24)
+        LEVINE_STIFFNESS, "K_S of levine-2014 eq. 7, taken as a body-force density; of no use by "
+        "contact.", unit="N/m^5", at_least=0.0, at_most=1e24)
     mass: float = setting(
-        0.0, "Mass; 0 is infinite: nothing slows the ball.", unit="kg",
-        at_least=0.0, at_most=1e18)
-    falls: bool = setting(False, "Whether gravity acts on it; needs a mass.")
+        0.0, "Mass; 0 is that of its material or, without one, infinite: nothing slows the ball.",
+        unit="kg", at_least=0.0, at_most=1e18)
+    material: str = setting(
+        "", "One of `[materials.<name>]`: gives its look and, where no mass is written, its mass.")
+    restitution: float = setting(
+        0.2, "By contact: part of the normal speed kept by a bounce.", at_least=0.0, at_most=1.0)
+    friction: float = setting(
+        0.3, "By contact: Coulomb friction of what it hits.", at_least=0.0, at_most=1e3)
+    falls: bool = setting(False, "Whether gravity acts on it; needs a mass or a material.")
+    box: Vector = setting(
+        (0.0, 0.0, 0.0), "Edges of a box that is thrown instead of a ball: as a body that never "
+        "breaks, called projectile_<number>.", **SIZE)
+    mesh: str = setting("", "A closed mesh that is thrown so, as `mesh` in `[[bodies]]`.")
+    height: float = setting(0.0, "Of a mesh: the height that it is scaled to.", **SIZE)
+    rotation: Vector = setting(
+        (0.0, 0.0, 0.0), "Of a box or mesh: rotation about x, then y, then z.", **TURN)
+    angular_velocity: Vector = setting(
+        (0.0, 0.0, 0.0), "Of a box or mesh: angular velocity at the first frame.", unit="rad/s",
+        at_least=-1e9, at_most=1e9)
+    elements: int = setting(
+        0, "Of a box or mesh: number of elements; 300 if left out.", at_least=1,
+        at_most=100_000_000)
+
+    @property
+    def touches(self) -> bool:
+        """Whether it pushes by contact at its surface."""
+        return self.push == "contact" or (
+            self.push == "auto" and (self.mass > 0.0 or bool(self.material)))
+
+    @property
+    def has_mass(self) -> bool:
+        """Whether what it hits slows it."""
+        return self.mass > 0.0 or bool(self.material)
+
+    def mass_of(self, materials: Mapping[str, Material]) -> float:
+        """Return its mass [kg], or that of a ball of its material; 0 is infinite."""
+        if self.mass > 0.0 or not self.material:
+            return self.mass
+        return materials[self.material].density * 4.0 / 3.0 * math.pi * self.radius**3
 
     def complaints(self) -> Iterator[Complaint]:
         """Yield what is wrong with the section as a whole."""
-        if self.falls and self.mass == 0.0:
-            yield "falls", "is true, but the ball has no mass; give its mass in kg"
+        if self.falls and not self.has_mass:
+            yield "falls", ("is true, but the ball has no mass; give its mass in kg, or its "
+                            "material")
+        if self.push == "levine" and self.material:
+            yield "material", ("does nothing with push = \"levine\"; give the mass in kg, or leave "
+                               "out push")
         if 0.0 < self.mass < LEAST_MASS:
             yield "mass", (f"found {self.mass:g} kg, but it must be {LEAST_MASS:g} kg or more; 0 "
                            "is infinite")
@@ -120,9 +180,12 @@ class Collider:
     size: Vector = setting((0.1, 0.1, 0.1), "Of a box: its edges.", **SIZE)
     rotation: Vector = setting(
         (0.0, 0.0, 0.0), "Of a box: rotation about x, then y, then z.", **TURN)
-    restitution: float = setting(
-        0.99, "Part of the normal speed kept by a bounce.", at_least=0.0, at_most=1.0)
-    friction: float = setting(0.0, "Coulomb friction of the bounce.", at_least=0.0, at_most=1e3)
+    restitution: float | Literal["auto"] = setting(
+        "auto", "Part of the normal speed kept by a bounce; \"auto\" is 0.99 for bonds, as in the "
+        "paper, and that of the material for rigid pieces.", at_least=0.0, at_most=1.0)
+    friction: float | Literal["auto"] = setting(
+        "auto", "Coulomb friction of the bounce; \"auto\" is 0 for bonds, as in the paper, and "
+        "that of the material for rigid pieces.", at_least=0.0, at_most=1e3)
     keys: tuple[Key, ...] = setting(
         (), "Where it is when: [time, x, y, z] each, straight and even in between, at rest "
         "before the first and after the last; none for a collider at rest.",

@@ -11,6 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from vfx.device import Device, Launch, Record
 from vfx.geometry.handoff.types import Array, Solid
+from vfx.sim.control.surfaces import coefficients
 from vfx.sim.matter.ordering import Layout
 from vfx.sim.matter.particles import Particles
 from vfx.sim.settings import Collider
@@ -19,10 +20,13 @@ KINDS = ("plane", "sphere", "box")
 
 
 class Colliders:
-    """All colliders of a shot; where they are is a function of the step."""
+    """All colliders of a shot; where they are is a function of the step.
+
+    ``half_edge`` is that of :func:`half_edges`, on the device.
+    """
 
     def __init__(
-        self, device: Device, colliders: Sequence[Collider], solid: Solid, layout: Layout
+        self, device: Device, colliders: Sequence[Collider], half_edge: Any, layout: Layout
     ) -> None:
         self._module = device.module("sim/control/collider.cu")
         self._n_clusters = layout.n_clusters
@@ -38,8 +42,7 @@ class Colliders:
             "sim/control/collider.cuh", "Colliders", count=self.count, at=self.at,
             collider=device.rows("sim/control/collider.cuh", "Collider", [
                 collider_constants(collider) for collider in colliders]))
-        half_edge = 0.5 * edge_length(solid)[:, None, None] * np.swapaxes(solid.orientation, 1, 2)
-        self._half_edge = device.from_host(half_edge.reshape(-1, 9))
+        self._half_edge = half_edge
 
     def move(self, particles: Particles, timestep: float) -> list[Launch]:
         """Return the launch that finds where the colliders are at the end of the step."""
@@ -70,6 +73,15 @@ def edge_length(solid: Solid) -> Array:
     return np.where(solid.kind == "grid", solid.length_scale, mean)
 
 
+def half_edges(edge: Array, orientation: Array) -> Array:
+    """Return the ways from an element's centre to three of its faces, (b, 9) [m].
+
+    ``edge`` are the :func:`edge_length` of the bodies, ``orientation`` their axes.
+    """
+    ways: Array = 0.5 * edge[:, None, None] * np.swapaxes(orientation, 1, 2)
+    return ways.reshape(-1, 9)
+
+
 def collider_constants(collider: Collider) -> dict[str, Any]:
     """Return the constants of a collider, by the names of ``struct Collider``."""
     half = [0.5 * edge for edge in collider.size]
@@ -80,8 +92,9 @@ def collider_constants(collider: Collider) -> dict[str, Any]:
         # The rows are the box's axes in the world.
         axes = Rotation.from_euler("xyz", collider.rotation, degrees=True).as_matrix().T
     bound = {"plane": math.inf, "sphere": collider.radius, "box": math.hypot(*half)}
+    restitution, friction = coefficients(collider)
     return {
-        "kind": float(KINDS.index(collider.shape)), "restitution": collider.restitution,
-        "friction": collider.friction, "radius": collider.radius, "half_size": half,
+        "kind": float(KINDS.index(collider.shape)), "restitution": restitution,
+        "friction": friction, "radius": collider.radius, "half_size": half,
         **dict(zip(("axis_x", "axis_y", "axis_z"), axes, strict=True)),
         "bound": bound[collider.shape]}

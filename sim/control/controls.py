@@ -25,6 +25,20 @@ def make_world(
     return World(**given, solid=solid, controls=make_controls(solid, setup, images or {}))
 
 
+def _unbreakable(solid: Solid, setup: Setup[S], strength: list[Array]) -> list[Array]:
+    """Return the factor of elements whose bodies never break, none where there are none.
+
+    What weakens or toughens them is undone, for infinitely many times nothing is no number.
+    """
+    is_whole = np.array([body.whole for body in setup.bodies], bool)
+    if not is_whole.any():
+        return []
+    of_whole = is_whole[solid.body]
+    for factor in strength:
+        factor[of_whole] = 1.0
+    return [np.where(of_whole, math.inf, 1.0)]
+
+
 def make_controls(solid: Solid, setup: Setup[S], images: Mapping[str, Array]) -> Controls:
     """Return what a shot does to the elements of a solid, as arrays."""
     strength, walls, unmet = [], [], []
@@ -50,6 +64,7 @@ def make_controls(solid: Solid, setup: Setup[S], images: Mapping[str, Array]) ->
             held[inside] = row
     if (toughness != 1.0).any():
         strength.append(toughness)
+    strength += _unbreakable(solid, setup, strength)
     drive = [[*region.velocity, region.until or math.inf] for region in setup.regions]
     cuts = [[crack.origin, crack.u, crack.v] for crack in setup.cracks]
     return Controls(

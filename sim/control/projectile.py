@@ -1,4 +1,6 @@
-"""The balls of a shot on the device: where they are, how fast, and what pushes back.
+"""Balls that push by levine-2014 eq. 7, on the device: where they are and what pushes back.
+
+Those that push by contact are props (:mod:`vfx.sim.control.prop`), made here.
 
 A ball without mass flies at constant velocity: its place is a function of the step. One with a
 mass m is integrated by velocity Verlet as the particles are; the force on it is the opposite of
@@ -9,7 +11,7 @@ does not matter.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,8 @@ from vfx.device import Device, Launch, Record
 from vfx.geometry.handoff.bodies import Vector
 from vfx.geometry.handoff.types import Array
 from vfx.sim.matter.particles import Particles
-from vfx.sim.settings import Projectile
+from vfx.sim.settings import Material, Projectile
+from vfx.sim.solver import Poses, Prop
 
 #: The largest force of a ball on a particle, in quanta; 2^22 particles may push at once.
 LARGEST_FORCE = 2.0**40
@@ -98,6 +101,24 @@ class Projectiles:
     def potential_energy(self, gravity: Sequence[float]) -> float:
         """Energy [J] of the balls with a mass that fall, in ``gravity`` [m/s^2]."""
         return -float((self._weight @ self.place) @ np.asarray(gravity))
+
+
+def ball_props(
+    projectiles: Sequence[Projectile], materials: Mapping[str, Material]
+) -> tuple[list[Prop], Poses]:
+    """Return the balls that push by contact as props, and where they are at the first frame."""
+    touching = [ball for ball in projectiles if ball.touches]
+    props = []
+    for ball in touching:
+        mass = ball.mass_of(materials) or math.inf
+        props.append(Prop(
+            mass=mass, inertia=np.diag([0.4 * mass * ball.radius**2] * 3), radius=ball.radius,
+            restitution=ball.restitution, friction=ball.friction, falls=ball.falls))
+    vectors = [np.array([getattr(ball, name) for ball in touching], np.float64).reshape(-1, 3)
+               for name in ("position", "velocity")]
+    return props, Poses(
+        center=vectors[0], rotation=np.tile(np.eye(3), (len(props), 1, 1)), velocity=vectors[1],
+        angular_velocity=np.zeros((len(props), 3)))
 
 
 def quantum(projectile: Projectile, volume: float) -> float:

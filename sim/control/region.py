@@ -48,6 +48,15 @@ class HeldParticles:
         """Hold or drive so that the particles are at (n, 3) positions at a time [s]."""
         self._start[...] = self._device.from_host(position[self._who] - time * self._velocity)
 
+    @property
+    def start(self) -> Array:
+        """(h, 3) float64 [m]: where the held particles were, or would have been, at time 0."""
+        return self._device.to_host(self._start)
+
+    @start.setter
+    def start(self, place: Array) -> None:
+        self._start[...] = self._device.from_host(np.asarray(place, np.float64))
+
     def hold_positions(self, particles: Particles, timestep: float) -> list[Launch]:
         """Return the launch that puts the held particles in place after a drift."""
         if not self.count:

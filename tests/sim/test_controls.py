@@ -42,7 +42,7 @@ def setup(
 def test_ball_and_cube_part_as_elastic_bodies_do(device: Device) -> None:
     mass, speed = 5e-6, 10.0
     ball = Projectile(radius=5e-3, position=(0.0, 0.0, -9e-3), velocity=(0.0, 0.0, speed),
-                      stiffness=4e15, mass=mass)
+                      stiffness=4e15, mass=mass, push="levine")
     sim = setup(device, (1, 1, 1), projectiles=(ball,))
     sim.advance(6000)
     cube = GLASS.density * SPACING**3
@@ -54,7 +54,7 @@ def test_ball_and_cube_part_as_elastic_bodies_do(device: Device) -> None:
 
 def test_ball_and_body_keep_their_momentum(device: Device) -> None:
     ball = Projectile(radius=5e-3, position=(1e-3, 0.5e-3, -9e-3), velocity=(3.0, 0.0, 40.0),
-                      stiffness=1e15, mass=2e-3)
+                      stiffness=1e15, mass=2e-3, push="levine")
     brittle = dataclasses.replace(GLASS, strain_limit=5e-5)
     sim = setup(device, (8, 8, 4), projectiles=(ball,), material=brittle)
     before = sim.balls.momentum
@@ -67,7 +67,7 @@ def test_ball_and_body_keep_their_momentum(device: Device) -> None:
 
 def test_history_shows_that_ball_and_body_keep_momentum_and_energy(device: Device) -> None:
     ball = Projectile(radius=5e-3, position=(1e-3, 0.5e-3, -9e-3), velocity=(3.0, 0.0, 20.0),
-                      stiffness=1e13, mass=2e-3, falls=True)
+                      stiffness=1e13, mass=2e-3, falls=True, push="levine")
     tough = dataclasses.replace(GLASS, strain_limit=0.5)
     sim = setup(device, (6, 6, 4), projectiles=(ball,), material=tough,
                 solver={"gravity": (0.0, -9.81, 0.0), "timestep": 2.0**-24})
@@ -88,7 +88,7 @@ def test_history_shows_that_ball_and_body_keep_momentum_and_energy(device: Devic
 @pytest.mark.warp
 def test_free_ball_with_a_mass_falls_and_bounces(device: Device) -> None:
     ball = Projectile(radius=5e-3, position=(0.1, 5e-3 + 1e-6, 0.0), velocity=(1.0, 0.0, 0.0),
-                      mass=1.0, falls=True)
+                      mass=1.0, falls=True, push="levine")
     sim = setup(device, (1, 1, 1), projectiles=(ball,), floor=Floor(height=-1.0),
                 solver={"gravity": (0.0, -9.81, 0.0)})
     sim.advance(1000)
@@ -451,3 +451,34 @@ def test_controls_resume_bit_for_bit(device: Device) -> None:
     second.advance(170)
     there, here = straight.state(), second.state()
     assert all(np.array_equal(there[name], here[name]) for name in there)
+
+
+# ------------------------------------------------------------------ bodies that never break
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_body_that_is_whole_stays_so_under_a_blow_that_shatters_its_twin(
+    device: Device
+) -> None:
+    """Even where it is weakened to nothing, or in a region that is."""
+    bodies = [Body(name=name, material="glass", cells=(12, 12, 2), spacing=SPACING,
+                   center=(x, 0.0, 0.0), whole=name == "whole")
+              for name, x in (("whole", -0.05), ("twin", 0.05))]
+    balls = tuple(Projectile(radius=5e-3, position=(x, 0.0, -9e-3), velocity=(0.0, 0.0, 60.0),
+                             stiffness=1e15) for x in (-0.05, 0.05))
+    walls = Weakening(polylines=(((-1.0, 0.0, 0.0), (1.0, 0.0, 0.0)),),
+                      points=((-0.05, 0.0, 0.0),), radius=5e-3)
+    sim = bond_simulation(
+        device, build_solid(bodies), bodies=bodies,
+        materials={"glass": dataclasses.replace(GLASS, strain_limit=2e-4)},
+        floor=Floor(enabled=False), projectiles=balls, weakening=(walls,), weak_factor=0.0,
+        regions=(Region(body="whole", shape="sphere", center=(-0.05, 0.0, 0.0), radius=2e-3,
+                        strain_factor=0.0),), gravity=(0.0, 0.0, 0.0))
+    sim.advance(400)
+    solid = build_solid(bodies)
+    of_broken = solid.body[solid.edge[sim.broken_edges(-1)[0], 0]]
+    assert np.isfinite(sim.position).all() and np.isfinite(sim.velocity).all()
+    assert (of_broken == 1).sum() > 20 and not (of_broken == 0).any()
+    # It was hit as hard.
+    speed = np.linalg.norm(sim.velocity, axis=1)
+    assert speed[solid.body == 0].max() > 5.0
