@@ -28,6 +28,12 @@ class BondSettings:
     contact_stiffness: float = setting(
         1e8, "K_c of levine-2014 eq. 6; 0 turns contact off.", unit="Pa",
         at_least=0.0, at_most=1e18)
+    contact_friction: float = setting(
+        0.0, "Coulomb friction of elements that touch without a bond; 0 for none.",
+        at_least=0.0, at_most=1e3)
+    internal_damping: float = setting(
+        0.0, "Damping of vibration, from 0 to the strongest, 1: of how bonded neighbours move "
+        "toward each other. It brakes neither flight nor spin.", at_least=0.0, at_most=1.0)
     damping: float = setting(
         0.0, "Rate at which the velocity of every particle decays; 0 for none.", unit="1/s",
         at_least=0.0, at_most=1e18)

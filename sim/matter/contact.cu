@@ -6,6 +6,14 @@
 
 struct Cell { int x, y, z; };
 
+// How particles that touch slide on each other.
+struct Sliding {
+    double friction;                // 0 for none
+    double stops;                   // [1/s]: rate at which friction ends sliding at the most
+    const float *inverse_mass;      // (n_clusters, LANES) [1/kg]
+    const double *velocity;         // (n_clusters, 3, LANES) [m/s]
+};
+
 DEVICE Cell cell_of(Vec3d x, double inverse_size)
 {
     Cell cell;
@@ -130,6 +138,7 @@ KERNEL void contact_forces(
     const float *share,         // (n_padded,) of the stiffness; below 1 for splinters
     const double *rest_position,// (n_clusters, 3, LANES) [m]
     const double *position,     // (n_clusters, 3, LANES) [m]
+    Sliding sliding,
     INOUT int *touched,         // (n_clusters,) whether a cluster's sums are to be read
     INOUT int64 *contact)       // (n_clusters, 3, LANES) force [quantum]
 {
@@ -152,9 +161,22 @@ KERNEL void contact_forces(
             if (distance >= reach || distance <= 0.0) continue;
             const double part = minimum((double)share[i], (double)share[j]);
             const double push = part * contact_force(stiffness, distance, reach) / distance;
-            const double along[3] = {apart.x, apart.y, apart.z};
+            double along[3] = {push * apart.x, push * apart.y, push * apart.z};
+            if (sliding.friction > 0.0) {
+                // Coulomb friction, against what slides across the line between the two.
+                const Vec3d speed =
+                    load_particle(sliding.velocity, i) - load_particle(sliding.velocity, j);
+                const Vec3d slide = speed - apart * (dot(speed, apart) / distance2);
+                const double inverse =
+                    (double)sliding.inverse_mass[i] + (double)sliding.inverse_mass[j];
+                const double drag = friction_drag(
+                    sliding.friction * push * distance, norm(slide), sliding.stops / inverse);
+                along[0] -= drag * slide.x;
+                along[1] -= drag * slide.y;
+                along[2] -= drag * slide.z;
+            }
             for (int axis = 0; axis < 3; ++axis) {
-                const int64 force = (int64)rint(push * along[axis] * inverse_quantum);
+                const int64 force = (int64)rint(along[axis] * inverse_quantum);
                 atomic_add_int64(contact + component(i, axis), force);
                 atomic_add_int64(contact + component(j, axis), -force);
             }

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from vfx.device import Device, Launch
-from vfx.geometry.handoff.types import Solid
+from vfx.geometry.handoff.types import Array, Solid
 from vfx.sim.matter.ordering import LANES, Layout
 from vfx.sim.matter.particles import Particles
 
@@ -27,15 +27,25 @@ SKIN = (0.1, 0.45)
 #: Particles this far [skin] from their noted place are brought up to date with the others.
 STALE = 0.25
 FIRST_CAPACITY = 4
+#: Share of the sliding of a pair that friction ends in a step at the most. A dozen pairs may slide
+#: on one particle, and all of them together must not turn its motion round.
+STOPS = 1.0 / 16.0
 
 
 class ContactSearch:
-    """The candidate lists on the device, and the kernels that keep them."""
+    """The candidate lists on the device, and the kernels that keep them.
 
-    def __init__(self, device: Device, solid: Solid, layout: Layout, stiffness: float) -> None:
+    ``mean`` is the mean volume [m^3] of the elements of each body, (b,).
+    """
+
+    def __init__(
+        self, device: Device, solid: Solid, layout: Layout, stiffness: float, mean: Array,
+        friction: float = 0.0,
+    ) -> None:
         xp = device.xp
         self.device = device
         self.stiffness = stiffness
+        self.friction = friction
         self.n_padded = layout.n_clusters * LANES
         smallest = float(solid.size.min())
         self.skin = min(max(layout.spacing / smallest - 0.55, SKIN[0]), SKIN[1]) * smallest
@@ -47,7 +57,6 @@ class ContactSearch:
             (0.25 * solid.size).astype(np.float32)))
         # A splinter far below its body's mean volume would be thrown by the force of a whole one.
         # The 1e-6 outweighs rounding, of the volumes and the mean: equal elements all have share 1.
-        mean = np.bincount(solid.body, solid.volume) / np.maximum(np.bincount(solid.body), 1)
         self.share = device.from_host(layout.scatter(
             np.minimum(1.0, solid.volume / mean[solid.body] + 1e-6).astype(np.float32)))
         self.noted = device.from_host(layout.scatter(solid.position))
@@ -81,10 +90,21 @@ class ContactSearch:
                 particles.step, particles.inverse_mass, self.noted, self.stamp, self.head,
                 self.next, particles.flag, self.count, self.candidate)]
 
-    def forces(self, particles: Particles, live: Any) -> list[Launch]:
+    def forces(self, particles: Particles, live: Any, timestep: float) -> list[Launch]:
         """Return the launch that sums the contact forces; ``live`` are the bonds' bits."""
         return [self.device.module("sim/matter/contact.cu").contact_forces.prepare(
             self.n_padded, self.stiffness, 1.0 / self.quantum, particles.flag,
             self.count, self.candidate, self.candidate_bit, self.stamp,
             live.reshape(-1).view(np.uint8), self.radius, self.share, particles.rest_position,
-            particles.position, self.touched, self.force)]
+            particles.position, self.device.struct(
+                "sim/matter/contact.cu", "Sliding", friction=self.friction,
+                stops=STOPS / timestep, inverse_mass=particles.inverse_mass,
+                velocity=particles.velocity), self.touched, self.force)]
+
+
+def mean_volume(solid: Solid) -> Array:
+    """Return the mean volume of the elements of each body, (b,) float64 [m^3]."""
+    n_bodies = len(solid.length_scale)
+    count = np.maximum(np.bincount(solid.body, minlength=n_bodies), 1)
+    mean: Array = np.bincount(solid.body, solid.volume, minlength=n_bodies) / count
+    return mean

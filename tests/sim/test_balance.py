@@ -59,7 +59,7 @@ def test_work_is_kinetic_and_bond_energy_and_what_broken_bonds_took() -> None:
     # where its stretch passes the limit and takes its energy with it, that of half-way through the
     # step, as velocity Verlet gives half of it the old force and half the new.
     ball = Projectile(radius=3e-3, position=(0.3e-3, 0.2e-3, -5.6e-3), velocity=(0.0, 0.0, 30.0),
-                      stiffness=1e17, mass=2e-4)
+                      stiffness=1e17, mass=2e-4, push="levine")
     horizon, limit = 2.0, 1e-3
     sim = block(open_device("cpu"), (5, 5, 2), horizon=horizon, contact_stiffness=0.0,
                 material=replace(GLASS, strain_limit=limit), projectiles=(ball,),
