@@ -11,6 +11,7 @@ moments of its own, the one nearest to the time asked for.
 from __future__ import annotations
 
 import enum
+import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -46,16 +47,47 @@ class Unstable(Exception):  # noqa: N818 (it reads as what happened)
 
 @dataclass(frozen=True)
 class Clock:
-    """How a shot says when its frames are: by the speed of the shot, or by steps of a solver."""
+    """How a shot says when its frames are: by the speed of the shot, or by steps of a solver.
+
+    The speed is one number or goes evenly from key to key, as it is before the first and after
+    the last; time is then a parabola between two keys.
+    """
 
     fps: float = 24.0
-    steps_per_frame: int | None = 500       # None where time_scale is given
+    steps_per_frame: int | None = 500       # None where a speed is given
     time_scale: float | None = None
+    #: Frames after the first of the shot, and the speed there; none where it is the same in all.
+    time_keys: tuple[tuple[float, float], ...] = ()
 
     @property
     def frame_time(self) -> float | None:
-        """Simulated time [s] from frame to frame, None where its steps are given."""
+        """Simulated time [s] from frame to frame, None where its steps are given.
+
+        Where the speed changes no frame is shorter.
+        """
+        if self.time_keys:
+            return min(speed for _, speed in self.time_keys) / self.fps
         return None if self.time_scale is None else self.time_scale / self.fps
+
+    @property
+    def longest_frame(self) -> float | None:
+        """Simulated time [s] that no frame exceeds, None where the steps are given."""
+        if self.time_keys:
+            return max(speed for _, speed in self.time_keys) / self.fps
+        return self.frame_time
+
+    def key_speed(self, frame: float) -> float:
+        """Return the speed that the keys say some frames after the first."""
+        keys = np.array(self.time_keys)
+        return float(np.interp(frame, keys[:, 0], keys[:, 1]))
+
+    def key_time(self, frame: float) -> float:
+        """Return the simulated time [s] from the first frame, as the keys say."""
+        low, high = min(0.0, frame), max(0.0, frame)
+        ends = [low, *(key for key, _ in self.time_keys if low < key < high), high]
+        passed = sum(0.5 * (self.key_speed(a) + self.key_speed(b)) * (b - a)
+                     for a, b in itertools.pairwise(ends))
+        return (passed if frame > 0.0 else -passed) / self.fps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +108,8 @@ class Setup(Given[S]):
     """All that a shot says about its simulation; nothing is built yet."""
 
     clock: Clock = Clock()
+    #: Settings of the rooms that the solver stands on, by their names.
+    rooms: Mapping[str, Any] = field(default_factory=dict)
     regions: tuple[Region, ...] = ()
     weakening: tuple[Weakening, ...] = ()
     cracks: tuple[Crack, ...] = ()
@@ -126,6 +160,44 @@ class Matter:
     damage: Array               # (n,) float32: 0..1
     broken: Array = field(      # (e,) int32: adjacency edges that do not hold any more, ascending
         default_factory=lambda: np.zeros(0, np.int32))
+
+
+@dataclass(frozen=True)
+class Poses:
+    """Where k rigid things are and how they move; double precision, world axes.
+
+    A point X of a thing at rest is at ``center + rotation @ (X - rest centre)``, where the rest
+    centre is its centre of mass at rest.
+    """
+
+    center: Array               # (k, 3) [m]: centres of mass
+    rotation: Array             # (k, 3, 3): world from rest
+    velocity: Array             # (k, 3) [m/s] of the centres
+    angular_velocity: Array     # (k, 3) [rad/s]
+
+    def __len__(self) -> int:
+        return len(self.center)
+
+    def rows(self, which: Array) -> Poses:
+        """Return some of them, by index or mask."""
+        return Poses(self.center[which], self.rotation[which], self.velocity[which],
+                     self.angular_velocity[which])
+
+
+@dataclass(frozen=True)
+class Prop:
+    """A rigid thing that particles run into; what has a finite mass is pushed back.
+
+    It is a ball, or the union of convex hulls given about its centre of mass, as at rest.
+    """
+
+    mass: float                             # [kg]; infinite where nothing moves it
+    inertia: Array                          # (3, 3) [kg m^2] about the centre, as at rest
+    radius: float = 0.0                     # [m]; above 0 for a ball
+    hulls: tuple[Array, ...] = ()           # (v, 3) [m] each: corners about the centre
+    restitution: float = 0.0
+    friction: float = 0.0
+    falls: bool = True                      # whether gravity acts on it
 
 
 class Outcome(enum.Enum):
@@ -180,6 +252,9 @@ class Solver(Protocol):
     def notes(self) -> list[str]:
         """Return what the artist should know of the world it was built for."""
 
+    def news(self) -> list[str]:
+        """Return what has happened since this was last asked that belongs into the log."""
+
     def state(self) -> dict[str, Array]:
         """Return everything that is needed to go on bit for bit."""
 
@@ -196,7 +271,7 @@ class Plan(Protocol[S_co]):
 
     @property
     def frame_time(self) -> float:
-        """Simulated time [s] from frame to frame."""
+        """Simulated time [s] from frame to frame; where it changes, no frame is shorter."""
 
     @property
     def memory(self) -> int:
@@ -233,6 +308,11 @@ class Room(Generic[S]):
     strain_limits: Callable[[World[S]], Array]
     #: Raises ValueError with a sentence where the world cannot be simulated as it is.
     build: Callable[[Device, World[S]], Solver]
+    #: Whether a frame may be given as a number of its steps; else shots are at real time unless
+    #: they say how fast.
+    counts_steps: bool = True
+    #: The rooms it stands on, each with keys whose defaults are others there.
+    uses: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 #: A room whose settings are of some class.

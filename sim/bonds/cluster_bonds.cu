@@ -359,3 +359,31 @@ KERNEL void cut_bonds(
         }
     }
 }
+
+// Cut the bonds of given bits and those between particles of different labels.
+KERNEL void clear_bonds(
+    int n_pairs,
+    const int *pair_first,      // (n_pairs,)
+    const int *pair_second,     // (n_pairs,)
+    const int *label,           // (n_clusters, LANES)
+    const uint64 *gone,         // (n_pairs,)
+    const uint64 *pair_edge,    // (n_pairs,)
+    const int *pair_edge_start, // (n_pairs,)
+    INOUT uint64 *pair_live,    // (n_pairs,)
+    INOUT int64 *edge_step)     // (n_edges,) 0 where an edge was cut
+{
+    FOR_EACH(p, n_pairs) {
+        uint64 cut = pair_live[p] & gone[p];
+        for (uint64 bits = pair_live[p] & ~cut; bits; bits &= bits - 1) {
+            const int bit = bit_count((bits & (0 - bits)) - 1);
+            if (label[LANES * (int64)pair_first[p] + bit / LANES]
+                != label[LANES * (int64)pair_second[p] + bit % LANES]) cut |= bits & (0 - bits);
+        }
+        if (!cut) continue;
+        pair_live[p] &= ~cut;
+        for (uint64 bits = cut & pair_edge[p]; bits; bits &= bits - 1) {
+            const uint64 below = (bits & (0 - bits)) - 1;
+            edge_step[pair_edge_start[p] + bit_count(pair_edge[p] & below)] = 0;
+        }
+    }
+}

@@ -16,7 +16,7 @@ from vfx.device import Device, Launch
 from vfx.geometry.handoff.types import Array, Solid
 from vfx.sim.bonds.clusters import find_network
 from vfx.sim.matter.contact import ContactSearch
-from vfx.sim.matter.ordering import Layout
+from vfx.sim.matter.ordering import LANES, Layout
 from vfx.sim.matter.particles import Particles
 
 FILE = "sim/bonds/cluster_bonds.cu"
@@ -50,6 +50,18 @@ class Bonds(Protocol):
     def cut(self, particles: Particles, rectangles: Any, n_rectangles: int) -> None:
         """Cut the bonds that cross rows of ``struct Rectangle``, and note edge step 0."""
 
+    def clear(self, particles: Particles, label: Array, pairs: Array) -> None:
+        """Cut the bonds between elements of different labels (n,), and those of pairs (d, 2).
+
+        Pairs without a bond are passed over; edges are noted to have broken at step 0.
+        """
+
+    def places(self, pairs: Array) -> Array:
+        """Return where among the bits of ``live`` the bonds of pairs (k, 2) are, or -1."""
+
+    def pairs(self, bits: Array) -> Array:
+        """Return the elements (k, 2) whose bonds have a bit among some of ``live``."""
+
     def count(self) -> int:
         """Return the number of live bonds."""
 
@@ -61,11 +73,12 @@ class ClusterBonds:
     """Bonds of irregular bodies (and of any other)."""
 
     def __init__(
-        self, device: Device, solid: Solid, horizon: float, edge_volume: str = "full"
+        self, device: Device, solid: Solid, horizon: float, edge_volume: str = "full",
+        part: Array | None = None,
     ) -> None:
         self._device = device
         self._solid = solid
-        network = find_network(device, solid, horizon)
+        network = find_network(device, solid, horizon, part)
         self.layout = network.layout
         self.edge_number = network.edge_number
         unit = self.layout.unit
@@ -146,6 +159,43 @@ class ClusterBonds:
             rectangles, particles.rest_position, self._pair_edge,
             self._pair_edge_start, self.live, particles.edge_step)
 
+    def clear(self, particles: Particles, label: Array, pairs: Array) -> None:
+        """Cut the bonds between elements of different labels, and those of pairs."""
+        gone = bits_at(self.places(pairs), 8 * self.n_pairs).view(np.uint64)
+        put = self._device.from_host
+        self._module.clear_bonds(
+            self.n_pairs, self._pair_first, self._pair_second,
+            put(self.layout.scatter(label.astype(np.int32))), put(gone), self._pair_edge,
+            self._pair_edge_start, self.live, particles.edge_step)
+
+    def places(self, pairs: Array) -> Array:
+        """Return where among the bits of ``live`` the bonds of pairs (k, 2) are, or -1."""
+        lane = self.layout.lane_of()[pairs.reshape(-1, 2)]
+        first, second = (self._device.to_host(array).astype(np.int64)
+                         for array in (self._pair_first, self._pair_second))
+        key = first * self.layout.n_clusters + second
+        place = np.full(len(lane), -1, np.int64)
+        # A pair of clusters stands once, with either of the two first.
+        for a, b in ((lane[:, 0], lane[:, 1]), (lane[:, 1], lane[:, 0])):
+            wanted = a // LANES * self.layout.n_clusters + b // LANES
+            at = np.minimum(np.searchsorted(key, wanted), self.n_pairs - 1)
+            found = key[at] == wanted
+            # Within a cluster the lower lane is the row.
+            found &= (a // LANES != b // LANES) | (a < b)
+            bit = LANES * (a % LANES) + b % LANES
+            place[found] = (LANES * LANES * at + bit)[found]
+        return place
+
+    def pairs(self, bits: Array) -> Array:
+        """Return the elements (k, 2) whose bonds have a bit among some of ``live``."""
+        word = np.flatnonzero(bits)
+        row, bit = np.nonzero(np.unpackbits(
+            bits[word].view(np.uint8).reshape(-1, LANES), axis=1, bitorder="little"))
+        first, second = (self._device.to_host(array)[word[row]]
+                         for array in (self._pair_first, self._pair_second))
+        particle = self.layout.particle
+        return np.column_stack([particle[first, bit // LANES], particle[second, bit % LANES]])
+
     def count(self) -> int:
         """Return the number of live bonds."""
         return count_bits(self._device, self.live)
@@ -153,6 +203,14 @@ class ClusterBonds:
     def count_weak(self) -> int:
         """Return the number of weakened bonds."""
         return count_bits(self._device, self._weak)
+
+
+def bits_at(place: Array, n_bytes: int) -> Array:
+    """Return bytes (n_bytes,) uint8 in which the bits at some places are set; -1 is none."""
+    place = place[place >= 0]
+    bits = np.zeros(n_bytes, np.uint8)
+    np.bitwise_or.at(bits, place // 8, np.left_shift(1, place % 8).astype(np.uint8))
+    return bits
 
 
 def count_bits(device: Device, bits: object) -> int:

@@ -43,9 +43,14 @@ class ClusterNetwork:
     edge_number: Array      # (n_edges,) int64: the solid's edge behind each recorded one
 
 
-def find_network(device: Device, solid: Solid, horizon: float) -> ClusterNetwork:
-    """Find the bonds of a solid; ``horizon`` is delta in units of each body's lambda."""
-    part = solid_parts(solid)
+def find_network(
+    device: Device, solid: Solid, horizon: float, part: Array | None = None
+) -> ClusterNetwork:
+    """Find the bonds of a solid; ``horizon`` is delta in units of each body's lambda.
+
+    ``part`` (n,) is given where the solid is a subset: the part that each is of in the whole.
+    """
+    part = solid_parts(solid) if part is None else part
     particle = order_particles(solid.position, part)
     lane = np.empty(solid.n_elements, np.int64)
     lane[particle[particle >= 0]] = np.flatnonzero(particle.ravel() >= 0)

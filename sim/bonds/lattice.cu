@@ -341,3 +341,31 @@ KERNEL void lattice_cut(
         }
     }
 }
+
+// Cut the bonds of given bits and those between particles of different labels.
+KERNEL void lattice_clear(
+    int n_clusters, int first_cluster, int n_offsets,
+    const int *shift,           // (n_offsets,)
+    const int *label,           // (n_padded,)
+    const uint8 *gone,          // (n_clusters, n_offsets)
+    const int *edge_offset,     // (n_offsets,)
+    const int *edge,            // (n_padded, 3)
+    INOUT uint8 *live,          // (n_clusters, n_offsets)
+    INOUT int64 *edge_step)     // (n_edges,) 0 where an edge was cut
+{
+    FOR_EACH_CHUNKED(item, n_clusters, 64) {
+        const int64 c = first_cluster + item;
+        for (int o = 0; o < n_offsets; ++o) {
+            const int64 byte = n_offsets * c + o;
+            int cut = live[byte] & gone[byte];
+            for (int l = 0; l < LANES; ++l) {
+                const int64 here = LANES * c + l;
+                if ((live[byte] >> l & 1) && label[here] != label[here + shift[o]]) cut |= 1 << l;
+            }
+            if (!cut) continue;
+            live[byte] = (uint8)(live[byte] & ~cut);
+            for (int l = 0; l < LANES && edge_offset[o] >= 0; ++l)
+                if (cut >> l & 1) edge_step[edge[3 * (LANES * c + l) + edge_offset[o]]] = 0;
+        }
+    }
+}

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from vfx.device import Device, Launch
+from vfx.device import Device, Launch, Record
 from vfx.geometry.handoff.types import Array, Solid
-from vfx.sim.bonds.cluster_bonds import count_bits
+from vfx.sim.bonds.cluster_bonds import bits_at, count_bits
 from vfx.sim.bonds.clusters import displacement_unit, row_starts
 from vfx.sim.matter.contact import ContactSearch
 from vfx.sim.matter.material import lattice_offsets, volume_share
@@ -68,17 +68,19 @@ class Box:
 
 
 def is_lattice(solid: Solid) -> bool:
-    """Whether every body is a whole box of cubes."""
-    return bool((solid.kind == "grid").all()) and all(
+    """Whether every body that has elements is a whole box of cubes."""
+    present = np.flatnonzero(np.bincount(solid.body, minlength=len(solid.kind)))
+    return bool((solid.kind[present] == "grid").all()) and all(
         int(np.prod(solid.cell[inside].max(0) + 1)) == int(inside.sum())
-        for inside in (solid.body == body for body in range(len(solid.length_scale))))
+        for inside in (solid.body == body for body in present))
 
 
 class LatticeBonds:
-    """Bonds of bodies that are whole boxes of cubes."""
+    """Bonds of bodies that are whole boxes of cubes, each of one part."""
 
     def __init__(
-        self, device: Device, solid: Solid, horizon: float, edge_volume: str = "full"
+        self, device: Device, solid: Solid, horizon: float, edge_volume: str = "full",
+        part: Array | None = None,
     ) -> None:
         self._device = device
         self._solid = solid
@@ -90,9 +92,12 @@ class LatticeBonds:
         share = np.array([volume_share(float(length), horizon, edge_volume)
                           for length in np.sqrt((offset**2).sum(1))])
         self._n_offsets = len(offset)
-        self.boxes, particle = arrange(solid, self._reach)
+        boxes, particle = arrange(solid, self._reach)
+        #: Those of the bodies that have elements.
+        self.boxes = {body: box for body, box in enumerate(boxes) if box is not None}
         clusters = len(particle)
-        source_start, source, n_floats = slot_sources(self.boxes, self._reach, clusters)
+        source_start, source, n_floats = slot_sources(
+            list(self.boxes.values()), self._reach, clusters)
         self.layout = Layout(
             particle=particle, source_start=source_start, source=source,
             n_slot_floats=n_floats, spacing=float(solid.length_scale.min()),
@@ -103,24 +108,26 @@ class LatticeBonds:
         self.live = device.xp.zeros((clusters, self._n_offsets), np.uint8)
         self._weak = device.xp.zeros((clusters, self._n_offsets), np.uint8)
         self._weakened = device.xp.zeros(clusters, np.int32)
-        self._stiffness = np.zeros(len(self.boxes))
+        self._stiffness = np.zeros(len(boxes))
         ahead = {(1, 0, 0): 0, (0, 1, 0): 1, (0, 0, 1): 2}
         self._edge_offset = put(np.array(
             [ahead.get((int(a), int(b), int(r)), -1) for a, b, r in offset], np.int32))
-        self._shift, self._offsets, self._tiling = [], [], []
-        for body, box in enumerate(self.boxes):
+        self._shift: dict[int, Any] = {}
+        self._offsets: dict[int, Record] = {}
+        self._tiling: dict[int, Record] = {}
+        for body, box in self.boxes.items():
             rows = offset[:, 0] * box.shape[1] + offset[:, 1]
             shift = rows * LANES * box.blocks + offset[:, 2]
-            self._shift.append(put(shift.astype(np.int32)))
-            self._offsets.append(device.struct(
-                FILE, "Offsets", count=len(offset), reach=self._reach, shift=self._shift[-1],
+            self._shift[body] = put(shift.astype(np.int32))
+            self._offsets[body] = device.struct(
+                FILE, "Offsets", count=len(offset), reach=self._reach, shift=self._shift[body],
                 edge_offset=self._edge_offset, word=device.rows(FILE, "Offset", offset_constants(
-                    solid, body, box, offset, self.layout.unit, share))))
-            self._tiling.append(device.struct(
+                    solid, body, box, offset, self.layout.unit, share)))
+            self._tiling[body] = device.struct(
                 FILE, "Tiling", first_cluster=box.first_cluster, tile_layers=box.tile_layers,
                 n_layers=box.shape[0], rows_b=box.shape[1], blocks=box.blocks,
                 axis_stride=self.layout.axis_stride, plane_start=box.plane_start,
-                plane_stride=box.plane_stride))
+                plane_stride=box.plane_stride)
             self._module.lattice_find(
                 box.n_clusters, box.first_cluster, self._n_offsets, *box.shape, put(offset),
                 self.live)
@@ -132,13 +139,14 @@ class LatticeBonds:
         self._cell = put(padded_cell)
         number = np.full((2 * self._reach + 1,) * 3, -1, np.int32)
         number[tuple((offset + self._reach).T)] = np.arange(len(offset))
+        self._numbers = number
         self._offset_number = put(number)
 
     def _cells(self) -> Array:
         """Return (n, 4) int32: body, then the place along a, b and the row."""
         cell = np.empty((self._solid.n_elements, 4), np.int32)
         cell[:, 0] = self._solid.body
-        for body, box in enumerate(self.boxes):
+        for body, box in self.boxes.items():
             inside = self._solid.body == body
             cell[inside, 1:] = self._solid.cell[inside][:, list(box.axes)]
         return cell
@@ -147,8 +155,9 @@ class LatticeBonds:
         """Keep c V^2 [N] of each body; forces are summed in this unit."""
         volume = self._solid.length_scale**3
         self._stiffness = stiffness * volume**2
-        for box, unit in zip(self.boxes, self._stiffness, strict=True):
-            particles.slot_unit[box.first_cluster:box.first_cluster + box.n_clusters] = unit
+        for body, box in self.boxes.items():
+            own = slice(box.first_cluster, box.first_cluster + box.n_clusters)
+            particles.slot_unit[own] = self._stiffness[body]
 
     def forces(self, particles: Particles) -> list[Launch]:
         """Return a launch a body that breaks bonds and sums forces into the slots."""
@@ -156,7 +165,7 @@ class LatticeBonds:
             box.n_tiles, self._tiling[body], self._offsets[body], box.segment(self._reach),
             self._partial, particles.limits, particles.flag, particles.step, self._edge,
             self._weak, self._weakened, particles.displacement, self.live, particles.edge_step,
-            particles.slot) for body, box in enumerate(self.boxes)]
+            particles.slot) for body, box in self.boxes.items()]
 
     def sums(self, particles: Particles) -> list[Launch]:
         """Return a launch a body that sums lengths, counts and energies into the slots."""
@@ -164,7 +173,7 @@ class LatticeBonds:
             box.n_tiles, self._tiling[body], self._offsets[body],
             float(self._solid.length_scale[body] ** 3), float(self._stiffness[body]),
             particles.law, particles.body, self.live, particles.displacement, particles.slot)
-            for body, box in enumerate(self.boxes)]
+            for body, box in self.boxes.items()]
 
     def contact_bonds(
         self, particles: Particles, contact: ContactSearch, steps_ahead: int
@@ -180,7 +189,7 @@ class LatticeBonds:
         lanes = np.zeros((self.layout.n_clusters * LANES, 2), np.float32)
         lanes[self.layout.lane_of()] = planar
         put = self._device.from_host
-        for body, box in enumerate(self.boxes):
+        for body, box in self.boxes.items():
             reach = self._horizon * float(self._solid.length_scale[body])
             self._module.lattice_weaken(
                 box.n_clusters, box.first_cluster, self._n_offsets, len(segments), reach,
@@ -189,11 +198,54 @@ class LatticeBonds:
 
     def cut(self, particles: Particles, rectangles: Any, n_rectangles: int) -> None:
         """Cut the bonds that cross rectangles."""
-        for body, box in enumerate(self.boxes):
+        for body, box in self.boxes.items():
             self._module.lattice_cut(
                 box.n_clusters, box.first_cluster, self._n_offsets, n_rectangles,
                 self._shift[body], rectangles, particles.rest_position, self._edge_offset,
                 self._edge, self.live, particles.edge_step)
+
+    def clear(self, particles: Particles, label: Array, pairs: Array) -> None:
+        """Cut the bonds between elements of different labels, and those of pairs."""
+        shape = (self.layout.n_clusters, self._n_offsets)
+        gone = bits_at(self.places(pairs), shape[0] * shape[1]).reshape(shape)
+        put = self._device.from_host
+        labels = self.layout.scatter(label.astype(np.int32))
+        for body, box in self.boxes.items():
+            self._module.lattice_clear(
+                box.n_clusters, box.first_cluster, self._n_offsets, self._shift[body],
+                put(labels), put(gone), self._edge_offset, self._edge, self.live,
+                particles.edge_step)
+
+    def places(self, pairs: Array) -> Array:
+        """Return where among the bits of ``live`` the bonds of pairs (k, 2) are, or -1."""
+        cell = self._cells()
+        step = cell[pairs[:, 1], 1:] - cell[pairs[:, 0], 1:]
+        # The bit stands with the particle from which the other is ahead.
+        x, y, z = step.T
+        ahead = (x > 0) | (x == 0) & ((y > 0) | (y == 0) & (z > 0))
+        behind = np.where(ahead, pairs[:, 0], pairs[:, 1])
+        step = np.where(ahead[:, None], step, -step)
+        near = (np.abs(step) <= self._reach).all(axis=1) & (
+            cell[pairs[:, 0], 0] == cell[pairs[:, 1], 0])
+        number = np.full(len(pairs), -1, np.int64)
+        number[near] = self._numbers[tuple((step[near] + self._reach).T)]
+        lane = self.layout.lane_of()[behind]
+        bit = LANES * (self._n_offsets * (lane // LANES) + number) + lane % LANES
+        return np.where(number >= 0, bit, -1)
+
+    def pairs(self, bits: Array) -> Array:
+        """Return the elements (k, 2) whose bonds have a bit among some of ``live``."""
+        byte = np.flatnonzero(bits)
+        row, lane = np.nonzero(np.unpackbits(
+            bits.reshape(-1)[byte][:, None], axis=1, bitorder="little"))
+        cluster, offset = np.divmod(byte[row], self._n_offsets)
+        first = LANES * cluster + lane
+        flat = self.layout.particle.reshape(-1)
+        shift = np.zeros((len(flat) // LANES, self._n_offsets), np.int64)
+        for body, box in self.boxes.items():
+            shift[box.first_cluster:box.first_cluster + box.n_clusters] = \
+                self._device.to_host(self._shift[body])
+        return np.column_stack([flat[first], flat[first + shift[cluster, offset]]])
 
     def count(self) -> int:
         """Return the number of live bonds."""
@@ -213,12 +265,19 @@ def offsets_ahead(horizon: float) -> Array:
     return np.array(sorted(ahead, key=lambda o: (o[2], o[0], o[1])), np.int32).reshape(-1, 3)
 
 
-def arrange(solid: Solid, reach: int) -> tuple[list[Box], Array]:
-    """Cut every body into rows of clusters; return the boxes and the (C, 8) particles."""
+def arrange(solid: Solid, reach: int) -> tuple[list[Box | None], Array]:
+    """Cut every body into rows of clusters; return the boxes and the (C, 8) particles.
+
+    A body without elements has no box.
+    """
     empty = np.full((1, LANES), -1, np.int64)
-    rows, boxes, first, plane_start = [empty], [], 1, 0
+    rows, first, plane_start = [empty], 1, 0
+    boxes: list[Box | None] = []
     for body in range(len(solid.length_scale)):
         members = np.flatnonzero(solid.body == body)
+        if not len(members):
+            boxes.append(None)
+            continue
         cell = solid.cell[members]
         size = cell.max(0) + 1
         # Rows along the axis that wastes the fewest lanes; of equals, the longest. Layers

@@ -28,6 +28,7 @@ from vfx.geometry.divide.sources import (
 from vfx.geometry.handoff.bodies import Body
 from vfx.sim.bonds.clock import LARGEST_STEP, frame_time, nearest_step
 from vfx.sim.bonds.settings import BondSettings
+from vfx.sim.matter.laws import steepest_slope
 from vfx.sim.matter.material import (
     SAFETY,
     bond_stiffness,
@@ -173,11 +174,23 @@ class Plan:
                 "\"auto\", or soften or slow what sets it")
         n_steps = self.frame_time / timestep
         if not 1.0 <= n_steps <= MOST_STEPS:
-            return "time.time_scale", (
-                f"found {clock.time_scale:g}, which makes {n_steps:.3g} steps a frame at "
+            key, found = ("time.time_keys", self.frame_time * clock.fps) if clock.time_keys else (
+                "time.time_scale", clock.time_scale)
+            return key, (
+                f"found {found:g}, which makes {n_steps:.3g} steps a frame at "
                 f"{clock.fps:g} fps and a time step of {timestep:g} s; it must be between 1 and "
                 "10^9")
+        if clock.time_keys and self._most_steps > MOST_STEPS:
+            return "time.time_keys", (
+                f"found speeds {self.frame_time * clock.fps:g} to "
+                f"{self._most_steps * timestep * clock.fps:g}, the fastest of which makes "
+                f"{self._most_steps:.3g} steps a frame; it must be at most 10^9")
         return None
+
+    @property
+    def _most_steps(self) -> float:
+        """Steps of the longest frame, not rounded."""
+        return (self.setup.clock.longest_frame or self.frame_time) / self.timestep
 
     @property
     def best_step(self) -> float:
@@ -199,6 +212,8 @@ class Plan:
         exact = self.frame_time / self.timestep
         whole = round(exact)
         about = "" if abs(exact - whole) < 1e-6 * exact else "about "
+        if (most := round(self._most_steps)) > whole:
+            return f"{whole} to {most} steps of {self.timestep:.6g} s"
         return f"{about}{whole} steps of {self.timestep:.6g} s"
 
     def body_text(self, number: int) -> str:
@@ -253,7 +268,8 @@ def make_plan(setup: Setup[BondSettings]) -> Plan:
             critical_stretch(material, delta), body, offsets))
         margin = 1.0 if body.shape == "grid" else IRREGULAR_STEP
         limits[f"the bonds of body '{body.name}' (bulk_modulus, density, spacing)"] = \
-            margin * stable_step(material.density, stiffness * spacing**2 * nearness)
+            margin * stable_step(
+                material.density, steepest_slope(material) * stiffness * spacing**2 * nearness)
         # The mean element counts: contact pushes lighter ones less (contact.py).
         filled = size.volume / (size.elements * spacing**3)
         limits[f"contact of body '{body.name}' (contact_stiffness)"] = math.sqrt(
@@ -264,7 +280,13 @@ def make_plan(setup: Setup[BondSettings]) -> Plan:
     limits.update(_region_limits(bodies, sizes, setup.regions))
     density = np.array([materials[body.material].density for body in bodies])
     volume = np.array([size.volume for size in sizes])
+    finest = min(size.spacing for size in sizes)
     for number, projectile in enumerate(setup.projectiles, 1):
+        if projectile.touches:
+            # Its surface must not pass an element between two steps.
+            limits[f"the flight of projectiles[{number}] (velocity)"] = _step_over(
+                LARGEST_STEP * finest, math.hypot(*projectile.velocity))
+            continue
         keys = "stiffness, radius, mass" if projectile.mass > 0.0 else "stiffness, radius"
         worst = int(np.argmax(pushed_apart(density, projectile, volume)))
         limits[f"projectiles[{number}] on body '{bodies[worst].name}' ({keys})"] = projectile_step(

@@ -35,7 +35,7 @@ def pace(device: Device, setup: Setup[BondSettings]) -> float:
 
 def strain_limits(world: World[BondSettings]) -> Array:
     """Return the stretch at which bonds of each element break, (n,)."""
-    from vfx.sim.bonds.simulate import world_limits
+    from vfx.sim.bonds.specimen import world_limits
 
     return world_limits(world)
 

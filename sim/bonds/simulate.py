@@ -8,7 +8,7 @@ bond loops work in float32 on displacements in fixed point, int32 modulo 2^32 in
 
 A step is a fixed sequence of kernels that runs without Python in between::
 
-    balls and colliders move -> drift -> collide, hold
+    balls, props and colliders move -> drift -> collide, meet props, calm, hold
           -> contact_reset, _insert, _collect, _bonds (only when needed)
           -> bond forces -> contact_forces -> kick -> hold, push balls -> end_step
 
@@ -18,7 +18,7 @@ The state is the same, bit for bit, for any number of threads and after a resume
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,13 +30,18 @@ from vfx.sim.bonds.cluster_bonds import Bonds, ClusterBonds
 from vfx.sim.bonds.flight import take_off
 from vfx.sim.bonds.lattice import LatticeBonds, is_lattice
 from vfx.sim.bonds.settings import BondSettings
-from vfx.sim.control.collider import Colliders
+from vfx.sim.bonds.specimen import Network, Specimen, whole_specimen
+from vfx.sim.control.collider import Colliders, half_edges
 from vfx.sim.control.crack import rectangles
-from vfx.sim.control.initial import element_support, initial_velocity, strain_limits
-from vfx.sim.control.projectile import Projectiles
+from vfx.sim.control.initial import initial_velocity
+from vfx.sim.control.projectile import Projectiles, ball_props
+from vfx.sim.control.prop import FILE as PROP
+from vfx.sim.control.prop import Props
 from vfx.sim.control.region import HeldParticles
+from vfx.sim.control.surfaces import coefficients
 from vfx.sim.matter.contact import ContactSearch
-from vfx.sim.matter.laws import bond_laws
+from vfx.sim.matter.damping import PairDamping, neighbors
+from vfx.sim.matter.laws import bond_laws, steepest_slope
 from vfx.sim.matter.material import SAFETY, bond_stiffness, stable_step
 from vfx.sim.matter.ordering import LANES
 from vfx.sim.matter.particles import (
@@ -47,7 +52,7 @@ from vfx.sim.matter.particles import (
     REBUILD_ALL,
     make_particles,
 )
-from vfx.sim.solver import Unstable, World
+from vfx.sim.solver import Poses, Prop, Unstable, World
 
 STEP, SHARED = "sim/matter/step.cu", "sim/matter/particles.cuh"
 
@@ -58,10 +63,13 @@ class Simulation:
     def __init__(
         self, device: Device, world: World[BondSettings],
         layout: type[ClusterBonds] | type[LatticeBonds] | None = None,
+        specimen: Specimen | None = None, props: tuple[Sequence[Prop], Poses] | None = None,
     ) -> None:
+        """``specimen`` are the elements, ``props`` what they run into; if None, the world's."""
         self.device = device
         self.world = world
-        self.solid = solid = world.solid
+        self.specimen = specimen = specimen or whole_specimen(world)
+        self.solid = solid = specimen.solid
         self.settings = settings = world.settings
         self.timestep = exact_step(settings.timestep)
         self.gravity = world.shared.gravity
@@ -71,23 +79,31 @@ class Simulation:
         # Choose the layout of the bonds, then bring everything into its order.
         make_bonds = layout or (LatticeBonds if is_lattice(solid) else ClusterBonds)
         self.bonds: Bonds = make_bonds(
-            device, solid, settings.horizon, settings.edge_volume)
+            device, solid, settings.horizon, settings.edge_volume, specimen.part)
         self.layout = self.bonds.layout
         density = np.array([m.density for m in self._material])[solid.body]
         self._mass = density * solid.volume
         self.particles = make_particles(
             device, self.layout, position=solid.position, volume=solid.volume, density=density,
-            threshold=world_limits(world), support=element_support(solid), body=solid.body,
+            threshold=specimen.limit, support=specimen.support, body=solid.body,
             law=bond_laws(device, self._material, world.shared, settings),
             n_edges=len(solid.edge))
         self.balls = Projectiles(
-            device, world.projectiles, float(solid.volume.max(initial=0.0)))
-        self._colliders = Colliders(device, world.colliders, solid, self.layout)
-        self._held = HeldParticles(device, world.controls, solid, self.layout)
+            device, [ball for ball in world.projectiles if not ball.touches],
+            float(solid.volume.max(initial=0.0)))
+        half_edge = device.from_host(half_edges(specimen.edge_length, solid.orientation))
+        self._colliders = Colliders(device, world.colliders, half_edge, self.layout)
+        self.held = HeldParticles(device, specimen.controls, solid, self.layout)
+        self.props = self._make_props(*(
+            ball_props(world.projectiles, world.materials) if props is None else props))
+        self._half_edge = half_edge
+        self._damping = self._find_damping() if settings.internal_damping > 0.0 else None
         self._total = device.xp.zeros((self.layout.n_clusters, 4, LANES), np.float32)
         self._source_start = device.from_host(self.layout.source_start)
         self._source = device.from_host(self.layout.source)
-        self._contact = ContactSearch(device, solid, self.layout, settings.contact_stiffness)
+        self._contact = ContactSearch(
+            device, solid, self.layout, settings.contact_stiffness, specimen.mean_volume,
+            settings.contact_friction)
         crossed = self._weaken()
         #: Which of the weakenings meet no bond and no element, counted from 1.
         self.idle_weakening = [
@@ -95,12 +111,13 @@ class Simulation:
         if len(world.controls.cuts):
             self.bonds.cut(self.particles, rectangles(device, world.controls.cuts),
                            len(world.controls.cuts))
-        self._set_stiffness()
+        self.network = specimen.network or self._find_network()
+        self.bonds.set_stiffness(self.particles, self.network.stiffness)
         self._launches = self._prepare()
         self._start()
         self.flight = take_off(
             solid, self.timestep, self.gravity, world.floor, world.projectiles,
-            element_support(solid), self.position, self.velocity,
+            specimen.support, self.position, self.velocity,
             self.acceleration) if self._may_fly() else None
 
     # ------------------------------------------------------------------ set-up
@@ -115,13 +132,12 @@ class Simulation:
                 crossed.add(wall.number)
         return crossed
 
-    def _set_stiffness(self) -> None:
-        """Set c of each body, calibrated or not, and find the stable step."""
+    def _find_network(self) -> Network:
+        """Return c of each body, calibrated or not, and the stable step of the bonds there are."""
         solid = self.solid
         sums = self.bond_sums()
-        self.initial_bonds = np.rint(sums["count"]).astype(np.int32)
         stiffness = np.empty(len(self._material))
-        self.stable_step = np.inf
+        longest = np.inf
         for body, material in enumerate(self._material):
             inside = solid.body == body
             stiffness[body] = bond_stiffness(
@@ -130,9 +146,20 @@ class Simulation:
                 # Dilation of an interior particle: K = c sum_j |xi| V_j / 18.
                 stiffness[body] = 18.0 * material.bulk_modulus / float(
                     sums["length"][inside].max())
-            stiffest = stiffness[body] * float(sums["inverse"][inside].max())
-            self.stable_step = min(self.stable_step, stable_step(material.density, stiffest))
-        self.bonds.set_stiffness(self.particles, stiffness)
+            stiffest = steepest_slope(material) * stiffness[body] * float(
+                sums["inverse"][inside].max())
+            longest = min(longest, stable_step(material.density, stiffest))
+        return Network(stiffness, np.rint(sums["count"]).astype(np.int32), longest)
+
+    @property
+    def initial_bonds(self) -> Array:
+        """(n,) int32: bonds of each particle in the whole world while none is broken."""
+        return self.network.n_bonds
+
+    @property
+    def stable_step(self) -> float:
+        """The largest stable step [s] of the bonds."""
+        return self.network.stable_step
 
     def refuse_step(self) -> None:
         """Raise ValueError with a sentence if the time step is too long for the network.
@@ -158,7 +185,7 @@ class Simulation:
         struct, half = self.device.struct, 0.5 * self.timestep
         ground = struct(
             SHARED, "Floor", height=floor.height if floor.enabled else -1e300,
-            restitution=floor.restitution, friction=floor.friction)
+            **dict(zip(("restitution", "friction"), coefficients(floor), strict=True)))
         skin = struct(
             SHARED, "Skin", half_skin=0.5 * contact.skin if touching else 1e150,
             noted=contact.noted, travel=particles.travel)
@@ -171,8 +198,8 @@ class Simulation:
             particles.velocity, particles.position)
         forces = self.bonds.forces(particles)
         if touching:
-            forces += contact.forces(particles, self.bonds.live)
-        balls, held = self.balls, self._held
+            forces += contact.forces(particles, self.bonds.live, self.timestep)
+        balls, held = self.balls, self.held
         acting = struct(
             STEP, "Acting", gravity=self.gravity, quantum=contact.quantum,
             slots=struct(
@@ -192,10 +219,13 @@ class Simulation:
             [*contact.collect(particles, ahead),
              *self.bonds.contact_bonds(particles, contact, ahead)] if touching else []
             for ahead in (1, 0))
+        calm = self._damping.calm(particles, self._damping_share()) if self._damping else []
         move = [*self._colliders.move(particles, self.timestep),
-                *balls.move(particles, self.timestep, ground, self._colliders.now), drift,
-                *self._colliders.collide(particles, self.timestep, skin),
-                *held.hold_positions(particles, self.timestep)]
+                *balls.move(particles, self.timestep, ground, self._colliders.now),
+                *self.props.move(
+                    particles, self.timestep, self.gravity, ground, self._colliders.now),
+                drift, *self._colliders.collide(particles, self.timestep, skin),
+                *self._meet_props(), *calm, *held.hold_positions(particles, self.timestep)]
         end = step.end_step.prepare(1, particles.flag, particles.step)
         evaluate, close = [*collect, *forces], [*kick, end]
         sequences = {
@@ -208,6 +238,45 @@ class Simulation:
                 particles.velocity, particles.position, particles.acceleration),
                 *balls.move(particles, self.timestep, ground, self._colliders.now), *evaluate]
         return sequences
+
+    def _meet_props(self) -> list[Launch]:
+        """Return the launches that let elements run into props."""
+        if not self.props.count:
+            return []
+        put, specimen = self.device.from_host, self.specimen
+        held = specimen.controls.held
+        until = np.full(len(held), -np.inf)
+        until[held >= 0] = specimen.controls.drive[held[held >= 0], 3]
+        elements = self.device.struct(
+            PROP, "Elements", body=self.particles.body, half_edge=self._half_edge,
+            inverse_mass=put(self.layout.scatter(1.0 / self._mass)),
+            held_until=put(self.layout.scatter(until, fill=-np.inf)))
+        return self.props.meet(self.particles, self.timestep, self.gravity, elements,
+                               self.layout.n_clusters)
+
+    def _make_props(self, props: Sequence[Prop], poses: Poses) -> Props:
+        """Return rigid things on the device."""
+        return Props(
+            self.device, props, poses,
+            heaviest=math.inf if self.held.count else float(self._mass.max()),
+            fastest=LARGEST_STEP * float(self.solid.size.max()) / self.timestep,
+            reach=math.sqrt(3.0) * float(self.specimen.edge_length.max()))
+
+    def set_props(self, props: Sequence[Prop], poses: Poses) -> None:
+        """Let elements run into other rigid things from now on."""
+        self.props = self._make_props(props, poses)
+        self._launches = self._prepare()
+
+    def _find_damping(self) -> PairDamping:
+        """Return what damps the motion of neighbours toward each other."""
+        pairs = neighbors(self.solid)
+        return PairDamping(
+            self.device, pairs, self.bonds.places(pairs), self.bonds.live, self.layout,
+            self._mass, LARGEST_STEP * float(self.solid.size.max()) / self.timestep)
+
+    def _damping_share(self) -> float:
+        """Return the share of its strongest that internal damping has at this time step."""
+        return self.settings.internal_damping * min(1.0, self.timestep / self.stable_step)
 
     def _start(self) -> None:
         """Set the velocities and evaluate the forces of step 0."""
@@ -226,7 +295,7 @@ class Simulation:
         """
         if step is not None:
             self._overwrite(self.particles.step, np.array([step]))
-        self._held.start_from(position, self.time)
+        self.held.start_from(position, self.time)
         self._overwrite(self.particles.position, self.layout.scatter(position))
         if velocity is not None:
             self._initial_velocity = velocity
@@ -277,7 +346,8 @@ class Simulation:
 
     def _is_simple(self) -> bool:
         """Whether nothing acts on velocities but forces and the floor."""
-        return not (self._colliders.count or self._held.count or self.balls.mass.any())
+        return not (self._colliders.count or self.held.count or self.balls.mass.any()
+                    or self.props.count or self._damping)
 
     def _may_fly(self) -> bool:
         """Whether nothing acts on a free body but gravity, and balls fly straight."""
@@ -314,7 +384,8 @@ class Simulation:
         body = str(self.solid.body_name[self.solid.body[particle]])
         place = ", ".join(f"{x:.4g}" for x in self.solid.position[particle])
         raise Unstable(
-            f"step {self.step + 1} (t = {self.time:.4g} s): particle {particle} of body "
+            f"step {self.step + 1} (t = {self.time:.4g} s): particle "
+            f"{self.specimen.element[particle]} of body "
             f"'{body}' (at rest at [{place}] m) reached "
             f"{np.linalg.norm(self.velocity[particle]):.3g} m/s, more than {LARGEST_STEP:g} lambda "
             f"a step; use a smaller sim.bonds.timestep (now {self.timestep:.3g} s), or less "
@@ -396,7 +467,17 @@ class Simulation:
         return Motion(
             frame=frame, time=self.time, position=self.position, velocity=self.velocity,
             damage=self.damage(self.bond_sums()["count"]), broken_edge=edge,
-            projectile_position=self.balls.place, projectile_radius=self.balls.radius)
+            projectile_position=self.ball_places, projectile_radius=np.array(
+                [ball.radius for ball in self.world.projectiles]))
+
+    @property
+    def ball_places(self) -> Array:
+        """(p, 3) float64 [m]: the centres of the projectiles, in their order."""
+        touches = np.array([ball.touches for ball in self.world.projectiles], bool)
+        place = np.empty((len(touches), 3))
+        place[~touches] = self.balls.place
+        place[touches] = self.props.poses.center
+        return place
 
     def diagnostics(self) -> dict[str, float]:
         """Return one row of the history: time, energies [J], momentum [kg m/s], bonds.
@@ -413,10 +494,12 @@ class Simulation:
         count, bond = self._lane_sums()[:, 2:].sum(axis=(0, 2), dtype=np.float64)
         step = self.device.to_host(self.particles.edge_step)
         balls = {}
-        if self.balls.mass.any():
-            height += self.balls.potential_energy(self.gravity)
-            balls = {"ball_energy": self.balls.kinetic_energy, **by_axis(
-                "ball_momentum", self.balls.momentum)}
+        if self.balls.mass.any() or self.props.mass.any():
+            height += (self.balls.potential_energy(self.gravity)
+                       + self.props.potential_energy(self.gravity))
+            balls = {
+                "ball_energy": self.balls.kinetic_energy + self.props.kinetic_energy,
+                **by_axis("ball_momentum", self.balls.momentum + self.props.momentum)}
         return {
             "step": self.step, "time": self.time, "kinetic_energy": kinetic,
             "bond_energy": float(bond), "potential_energy": float(height),
@@ -435,7 +518,7 @@ class Simulation:
         return {"position": particles.position, "velocity": particles.velocity,
                 "acceleration": particles.acceleration, "threshold": particles.threshold,
                 "live": self.bonds.live, "edge_step": particles.edge_step,
-                "step": particles.step, **self.balls.persistent()}
+                "step": particles.step, **self.balls.persistent(), **self.props.persistent()}
 
     def restore(self, state: Mapping[str, Array]) -> None:
         """Go back to a :meth:`state`; the contact candidates are collected anew.
@@ -456,13 +539,6 @@ class Simulation:
         self._raise_flag(FLAG_REBUILD, REBUILD_ALL)
         self._run("collect", 1)
         self._raise_flag(FLAG_REBUILD, 0)
-
-
-def world_limits(world: World[BondSettings]) -> Array:
-    """Return the strain limit of each particle, (n,) float64."""
-    materials = [world.materials[str(name)] for name in world.solid.material_name]
-    return strain_limits(world.solid, materials, world.settings.horizon, world.shared.seed,
-                         world.controls.strength)
 
 
 def by_axis(name: str, value: Array) -> dict[str, float]:

@@ -83,6 +83,10 @@ class BondSolver:
         return [f"weakening[{number}] meets no body and does nothing; see its origin, length and "
                 "points" for number in self.simulation.idle_weakening]
 
+    def news(self) -> list[str]:
+        """Return nothing: bonds break all the time."""
+        return []
+
     def state(self) -> dict[str, Array]:
         """Return everything that is needed to go on bit for bit."""
         return self.simulation.state()

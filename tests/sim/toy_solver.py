@@ -80,6 +80,7 @@ class ToySolver:
         return {"time": self.time}
 
     notes = staticmethod(lambda: ["halves part"])
+    news = staticmethod(lambda: [])
 
     def state(self) -> dict[str, Array]:
         return {"time": np.array(self.time), "step": np.array(self.step)}
