@@ -1,0 +1,1 @@
+"""Rigid bodies that fly, collide, slide and settle, by the engine rapier."""

@@ -1,0 +1,194 @@
+"""The engine's bodies as a solver knows them: who is where between two ticks.
+
+Bodies are rows in the order of their numbers in the engine, projectiles first, then pieces. A
+number is never given twice.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from vfx.geometry.handoff.types import Array
+from vfx.sim.control.initial import initial_velocity
+from vfx.sim.rigid.mass import element_mass
+from vfx.sim.rigid.poses import between, carried, groups, moved
+from vfx.sim.rigid.settings import RigidSettings
+from vfx.sim.rigid.world import Hits, RigidWorld
+from vfx.sim.solver import Poses, World
+
+
+#: How much faster a hit has to be than one that a body survived to be worth a look.
+STRONGER = 1.2
+#: Of pieces of fewer elements frames tell how they are turned: their places may not.
+FEW_ELEMENTS = 8
+
+
+class Fleet:
+    """All rigid bodies, before and after the engine's last tick."""
+
+    def __init__(self, world: World[Any], settings: RigidSettings, threads: int,
+                 breaking: Callable[[Array], float] | None = None) -> None:
+        """``breaking`` tells the speed [m/s] of a hit from which a piece of elements may break."""
+        self._world, self._breaking = world, breaking
+        solid = world.solid
+        self._mass = element_mass(world)
+        self._gravity = np.array(world.shared.gravity)
+        self.rigid = RigidWorld(world, settings, threads)
+        self.n_props = self.rigid.n_props
+        self.piece = np.full(solid.n_elements, -1, np.int64)    # the body of each element, or -1
+        self.id = np.arange(self.n_props, dtype=np.int64)       # (k,)
+        #: Speed of a hit from which a body may break, infinite where it cannot; (k,) [m/s].
+        self.breaking = np.full(self.n_props, np.inf)
+        self.born = np.full(self.n_props, -np.inf)              # (k,) [s]
+        self.before = self.after = self.rigid.poses(self.id)
+        self.start = self.end = 0.0                             # [s] of these poses
+
+    def begin(self, element: Array, label: Array, count: int) -> None:
+        """Take in the whole bodies of a shot, with the velocities that it gives them."""
+        solid, bodies = self._world.solid, self._world.bodies
+        members = groups(element, label, count)
+        mass = np.bincount(label, self._mass[element], count)
+        center = np.stack([np.bincount(label, self._mass[element] * axis, count)
+                           for axis in solid.position[element].T], axis=1) / mass[:, None]
+        first = np.array([each[0] for each in members], np.int64)
+        spin = np.array([body.angular_velocity for body in bodies]).reshape(-1, 3)
+        spin = spin[solid.body[first]]
+        arm = center - solid.position[first]
+        velocity = initial_velocity(solid, bodies)[first] + np.cross(spin, arm)
+        self.join(members, Poses(center, np.tile(np.eye(3), (count, 1, 1)), velocity, spin))
+
+    def join(self, members: Sequence[Array], poses: Poses) -> None:
+        """Give pieces to the engine, at its present time."""
+        speed = (np.full(len(members), np.inf) if self._breaking is None
+                 else np.array([self._breaking(each) for each in members]))
+        # What cannot break needs no report of its hits.
+        new = self.rigid.add(members, poses, least_hit_speed=speed)
+        for number, each in zip(new.tolist(), members, strict=True):
+            self.piece[each] = number
+        self.id = np.concatenate([self.id, new])
+        self.breaking = np.concatenate([self.breaking, speed])
+        # What is there from the start was always there.
+        self.born = np.concatenate([self.born, np.full(
+            len(new), self.end if self.end > 0.0 else -np.inf)])
+        stored = self.rigid.poses(new)
+        self.before, self.after = (_joined(side, stored) for side in (self.before, self.after))
+
+    def leave(self, ids: Array) -> None:
+        """Take pieces from the engine."""
+        self.rigid.remove(ids)
+        stays = ~np.isin(self.id, ids)
+        self.piece[np.isin(self.piece, ids)] = -1
+        self.id, self.breaking, self.born = self.id[stays], self.breaking[stays], self.born[stays]
+        self.before, self.after = self.before.rows(stays), self.after.rows(stays)
+
+    def tick(self, duration: float) -> Hits:
+        """Let the engine go on by a tick; return what hit what."""
+        self.before = self.after
+        hits = self.rigid.step(duration)
+        self.start, self.end = self.end, self.end + duration
+        self.after = self.rigid.poses(self.id)
+        return hits
+
+    def correct(self, ids: Array, poses: Poses) -> None:
+        """Put bodies elsewhere at the end of the tick: what bonds did to them counts."""
+        self.rigid.set_poses(ids, poses)
+        row = self.row(ids)
+        after = self.after
+        for name in ("center", "rotation", "velocity", "angular_velocity"):
+            value = getattr(after, name).copy()
+            value[row] = getattr(poses, name)
+            after = dataclasses.replace(after, **{name: value})
+        self.after = after
+
+    def survived(self, ids: Array, speed: Array) -> None:
+        """Note that bodies did not break when they were hit so fast."""
+        row = self.row(ids)
+        self.breaking[row] = np.maximum(self.breaking[row], STRONGER * speed)
+        self.rigid.watch(ids, self.breaking[row])
+
+    def row(self, ids: Array) -> Array:
+        """Return the rows of bodies."""
+        return np.searchsorted(self.id, ids)
+
+    def at(self, time: float) -> Poses:
+        """Return where all bodies are at a time of the last tick."""
+        duration = self.end - self.start
+        share = 1.0 if duration <= 0.0 else (time - self.start) / duration
+        return between(self.before, self.after, min(share, 1.0), duration, self._gravity)
+
+    def elements(self, poses: Poses) -> tuple[Array, Array, Array]:
+        """Return the elements of rigid pieces, (k,), where they are and their velocities, (k, 3)."""
+        element = np.flatnonzero(self.piece >= 0)
+        row = self.row(self.piece[element])
+        position = moved(poses, self._world.solid.position[element],
+                         self.rigid.rest_center(self.id), row)
+        return element, position, carried(poses, position, row)
+
+    def reach(self) -> Array:
+        """Return the radius [m] of a ball around each body, (k,)."""
+        return self.rigid.reach(self.id)
+
+    @property
+    def is_large(self) -> Array:
+        """Which bodies are no debris, (k,) bool: projectiles, and pieces of several elements."""
+        count = np.bincount(np.searchsorted(self.id, self.piece[self.piece >= 0]),
+                            minlength=len(self.id))
+        return (count >= FEW_ELEMENTS) | (self.id < self.n_props)
+
+    def turned(self, poses: Poses) -> tuple[Array, Array, Array]:
+        """Return the elements of small pieces, ascending, how they are turned and how they spin."""
+        small = np.flatnonzero((self.piece >= 0) & ~np.isin(self.piece, self.id[self.is_large]))
+        row = self.row(self.piece[small])
+        return small, poses.rotation[row], poses.angular_velocity[row]
+
+    def energies(self, poses: Poses) -> tuple[float, float, Array]:
+        """Return kinetic and potential energy [J] and momentum [kg m/s] of all that has a mass."""
+        mass = self.rigid.mass(self.id)
+        heavy = np.isfinite(mass)
+        mass = np.where(heavy, mass, 0.0)
+        inertia = poses.rotation @ self.rigid.inertia(self.id) @ np.swapaxes(poses.rotation, 1, 2)
+        spin = np.einsum("ki,kij,kj->k", poses.angular_velocity, inertia, poses.angular_velocity)
+        kinetic = 0.5 * float((mass * (poses.velocity**2).sum(axis=1)).sum()
+                              + spin[heavy].sum())
+        return (kinetic, -float((mass @ poses.center) @ self._gravity), mass @ poses.velocity)
+
+    def tallies(self, poses: Poses) -> dict[str, float]:
+        """Return numbers of the history, of bodies in these poses."""
+        kinetic, height, momentum = self.energies(poses)
+        return {"kinetic_energy": kinetic, "potential_energy": height,
+                **{f"momentum_{axis}": float(part)
+                   for axis, part in zip("xyz", momentum, strict=True)},
+                "rigid_pieces": len(self.id) - self.n_props, "asleep": self.asleep()}
+
+    def asleep(self) -> int:
+        """Return how many pieces are at rest."""
+        return int(self.rigid.asleep(self.id[self.n_props:]).sum())
+
+    def state(self) -> dict[str, Array]:
+        """Return everything that is needed to go on bit for bit."""
+        poses = {f"{side}_{name}": value for side in ("before", "after")
+                 for name, value in dataclasses.asdict(getattr(self, side)).items()}
+        engine = {f"rigid.{name}": value for name, value in self.rigid.state().items()}
+        return {"piece": self.piece, "id": self.id, "breaking": self.breaking,
+                "born": self.born, **poses,
+                "tick": np.array([self.start, self.end]), **engine}
+
+    def restore(self, state: Mapping[str, Array]) -> None:
+        """Go back to a :meth:`state`."""
+        self.rigid.restore({name.removeprefix("rigid."): value for name, value in state.items()
+                            if name.startswith("rigid.")})
+        self.piece, self.id = state["piece"].copy(), state["id"].copy()
+        self.breaking, self.born = state["breaking"].copy(), state["born"].copy()
+        self.before, self.after = (Poses(*(state[f"{side}_{field.name}"]
+                                           for field in dataclasses.fields(Poses)))
+                                   for side in ("before", "after"))
+        self.start, self.end = (float(each) for each in state["tick"])
+
+
+def _joined(first: Poses, second: Poses) -> Poses:
+    return Poses(*(np.concatenate([getattr(first, field.name), getattr(second, field.name)])
+                   for field in dataclasses.fields(Poses)))

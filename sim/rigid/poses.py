@@ -1,0 +1,55 @@
+"""Poses of rigid things: what they carry along, and where they are at other times."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from vfx.geometry.handoff.types import Array
+from vfx.sim.solver import Poses
+
+
+def groups(element: Array, label: Array, count: int) -> list[Array]:
+    """Return the elements of each label, ascending."""
+    order = np.argsort(label, kind="stable")
+    return np.split(element[order], np.cumsum(np.bincount(label, minlength=count))[:-1])
+
+
+def moved(poses: Poses, rest: Array, rest_center: Array, piece: Array) -> Array:
+    """Return where points at rest (n, 3) of the pieces ``piece`` (n,) are, (n, 3)."""
+    arm = rest - rest_center[piece]
+    return np.asarray(poses.center[piece]
+                      + np.einsum("nij,nj->ni", poses.rotation[piece], arm))
+
+
+def carried(poses: Poses, position: Array, piece: Array) -> Array:
+    """Return the velocities (n, 3) of points (n, 3) that move with their pieces."""
+    arm = position - poses.center[piece]
+    return np.asarray(poses.velocity[piece] + np.cross(poses.angular_velocity[piece], arm))
+
+
+def fly(poses: Poses, duration: float, gravity: Array) -> Poses:
+    """Return free flight for a moment: the angular velocity stays as it is."""
+    turn = Rotation.from_rotvec(duration * poses.angular_velocity).as_matrix()
+    return Poses(
+        poses.center + duration * poses.velocity + 0.5 * duration**2 * gravity,
+        turn @ poses.rotation, poses.velocity + duration * gravity, poses.angular_velocity)
+
+
+def between(before: Poses, after: Poses, share: float, duration: float, gravity: Array) -> Poses:
+    """Return poses at a share of the time between two, ``duration`` [s] apart.
+
+    Where nothing but gravity acted, the way is the parabola; else it is straight.
+    """
+    if share >= 1.0:
+        return after
+    change = after.velocity - before.velocity - duration * gravity
+    size = 1e-4 * (np.linalg.norm(after.velocity, axis=1) + duration * np.linalg.norm(gravity))
+    is_free = np.linalg.norm(change, axis=1) <= size
+    drop = np.where(is_free, 0.5 * share * (share - 1.0) * duration**2, 0.0)
+    turn = Rotation.from_matrix(after.rotation @ np.swapaxes(before.rotation, 1, 2)).as_rotvec()
+    return Poses(
+        before.center + share * (after.center - before.center) + drop[:, None] * gravity,
+        Rotation.from_rotvec(share * turn).as_matrix() @ before.rotation,
+        before.velocity + share * (after.velocity - before.velocity),
+        before.angular_velocity + share * (after.angular_velocity - before.angular_velocity))
