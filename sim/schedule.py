@@ -9,11 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from vfx.geometry.handoff.schema import setting
+from vfx.sim.auto.room import ROOM as AUTO
 from vfx.sim.bonds.room import ROOM as BONDS
+from vfx.sim.rigid.room import ROOM as RIGID
 from vfx.sim.settings import Shared
 from vfx.sim.solver import AnyRoom
 
-SOLVERS: dict[str, AnyRoom] = {"bonds": BONDS}
+SOLVERS: dict[str, AnyRoom] = {"bonds": BONDS, "rigid": RIGID, "auto": AUTO}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,94 @@
+"""What a schedule will need: the bonds of an impact, and a guess at how many steps it takes."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+from vfx.sim.auto.clock import FINE, Ticks, make_ticks
+from vfx.sim.auto.settings import AutoSettings, PlannedAuto
+from vfx.sim.bonds.clock import exact_step
+from vfx.sim.bonds.plan import Plan as BondPlan
+from vfx.sim.bonds.plan import make_plan as plan_bonds
+from vfx.sim.bonds.settings import BondSettings
+from vfx.sim.rigid.plan import rigid_complaint
+from vfx.sim.rigid.settings import RigidSettings
+from vfx.sim.settings import Complaint
+from vfx.sim.solver import Clock, Setup
+
+#: Bytes of the engine a piece, hulls and contacts included; as many pieces as a tenth of elements.
+BYTES_A_PIECE = 8_000
+#: Impacts that an estimate takes for granted, each as long as the longest may be.
+EXPECTED_IMPACTS = 2
+
+
+@dataclass(frozen=True)
+class AutoPlan:
+    """The whole shot, by what its windows of bonds need."""
+
+    setup: Setup[AutoSettings]
+    bonds: BondPlan
+    rigid: RigidSettings
+
+    @property
+    def settings(self) -> PlannedAuto:
+        """The shot's settings, with those of both rooms."""
+        own = {field.name: getattr(self.setup.settings, field.name)
+               for field in dataclasses.fields(AutoSettings)}
+        return PlannedAuto(**own, bonds=self.bonds.settings, rigid=self.rigid)
+
+    @property
+    def ticks(self) -> Ticks:
+        """The clock of the shot."""
+        return make_ticks(self.rigid.timestep, exact_step(self.bonds.settings.timestep))
+
+    @property
+    def frame_time(self) -> float:
+        """Simulated time [s] from frame to frame."""
+        return self.setup.clock.frame_time or 1.0 / self.setup.clock.fps
+
+    @property
+    def memory(self) -> int:
+        """Bytes of memory of the whole process at the peak, an estimate from above."""
+        return self.bonds.memory + BYTES_A_PIECE * (self.bonds.n_particles // 10 + 1)
+
+    def complaint(self) -> Complaint | None:
+        """Return why it cannot run, or None."""
+        return rigid_complaint(self.setup) or self.bonds.complaint()
+
+    def n_steps(self, time: float) -> int:
+        """Return about how many steps of bonds there are to a time [s]."""
+        settings = self.setup.settings
+        guess = EXPECTED_IMPACTS * settings.longest_impact / self.ticks.timestep
+        return min(round(guess), settings.most_steps, self.ticks.nearest(time))
+
+    def time_text(self) -> str:
+        """Return what a frame is made of."""
+        ticks = self.ticks
+        return (f"{1e3 * self.frame_time:.4g} ms in ticks of {1e3 * ticks.tick:.3g} ms; impacts in "
+                f"steps of {ticks.timestep:.4g} s")
+
+    def body_text(self, number: int) -> str:
+        """Return what a body comes to, counted from 0."""
+        return self.bonds.body_text(number)
+
+    def lines(self) -> list[str]:
+        """Return what ``vfx check`` tells of the whole."""
+        settings = self.setup.settings
+        speed = ("worked out from stiffness and strain limit"
+                 if isinstance(settings.impact_speed, str) else f"{settings.impact_speed:g} m/s")
+        return [f"rigid but for impacts; hits are tried out with bonds from a speed {speed} on",
+                f"an impact takes at most {1e3 * settings.longest_impact:.3g} ms, "
+                f"{round(settings.longest_impact / self.ticks.timestep):,} steps; all together "
+                f"at most {settings.most_steps:,} steps (most_steps)",
+                *self.bonds.lines()]
+
+
+def make_plan(setup: Setup[AutoSettings]) -> AutoPlan:
+    """Work out what impacts need; the step of bonds divides the engine's fine tick."""
+    bonds: BondSettings = setup.rooms["bonds"]
+    rigid: RigidSettings = setup.rooms["rigid"]
+    given = {field.name: getattr(setup, field.name) for field in dataclasses.fields(setup)}
+    clock = Clock(fps=FINE / rigid.timestep, steps_per_frame=None, time_scale=1.0)
+    return AutoPlan(setup, plan_bonds(Setup(
+        **{**given, "settings": bonds, "clock": clock, "projectiles": ()})), rigid)

@@ -1,0 +1,517 @@
+"""The schedule: the engine moves what is whole, bonds what breaks.
+
+Time goes in ticks of the engine. When a tick brings a hit that may break something
+(:mod:`vfx.sim.auto.impact`), the pieces concerned are put back to the beginning of the tick, fly
+on by themselves until just before they touch, and are tried out with bonds from there. If a bond
+breaks, the engine loses them and a *window* of bonds goes on with them in their present motion;
+else the tick stays as the engine made it. What is near a window is in it as props, rigid things
+that its particles run into and that take the reaction. A window ends when nothing has broken for
+a while; its pieces then are bodies of the engine.
+
+Everything is counted in steps of bonds (:mod:`vfx.sim.auto.clock`); between two ticks the rigid
+pieces are interpolated.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time as computer
+from collections.abc import Mapping
+from typing import TypeVar
+
+import numpy as np
+
+from vfx.device import Device
+from vfx.geometry.handoff.types import Array, Motion
+from vfx.sim.auto.clock import Ticks, make_ticks
+from vfx.sim.auto.impact import BreakingSpeed, Budget, sound_speed
+from vfx.sim.auto.pieces import parts
+from vfx.sim.auto.settings import AutoSettings, PlannedAuto
+from vfx.sim.auto.touch import Outline, collider_gap, first_touch, floor_gap, outline, pair_gap
+from vfx.sim.auto.window import AT_REST, Window, matter_of, restored
+from vfx.sim.bonds.clock import exact_step
+from vfx.sim.bonds.room import ROOM as BONDS
+from vfx.sim.bonds.settings import BondSettings
+from vfx.sim.bonds.window import BondWindow
+from vfx.sim.control.surfaces import coefficients
+from vfx.sim.rigid.fleet import FEW_ELEMENTS, Fleet
+from vfx.sim.rigid.mass import element_mass
+from vfx.sim.rigid.poses import fly
+from vfx.sim.rigid.world import FLOOR, Hits
+from vfx.sim.settings import Collider, Floor, Material
+from vfx.sim.solver import Matter, Outcome, Poses, World
+
+#: What pieces fall on.
+Ground = TypeVar("Ground", Floor, Collider)
+#: Lengths that sound goes in a piece until a trial says that nothing breaks.
+TRIAL_TRANSITS = 6.0
+#: Steps of bonds between two looks at the computer's clock, at first.
+FIRST_STEPS = 16
+
+
+@dataclasses.dataclass
+class Trial:
+    """Pieces that were hit hard, in bonds, until one of these breaks or none does."""
+
+    ids: Array                  # (t,) the pieces
+    speed: Array                # (t,) [m/s] of their hits
+    partner: Array              # bodies that hit them
+    window: Window
+    end: int                    # the step at which nothing will have broken
+
+
+class AutoSolver:
+    """Rigid pieces and windows of bonds behind the :class:`vfx.sim.solver.Solver` protocol."""
+
+    def __init__(self, device: Device, world: World[AutoSettings]) -> None:
+        settings = world.settings
+        assert isinstance(settings, PlannedAuto), "the schedule has to be planned first"
+        self._device, self._world, self._settings = device, world, settings
+        self._ticks: Ticks = make_ticks(settings.rigid.timestep, exact_step(settings.bonds.timestep))
+        self._bonds_world = _bonds_world(world, settings, self._ticks.timestep)
+        solid = world.solid
+        self._mass = element_mass(world)
+        limit = BONDS.strain_limits(self._bonds_world)
+        self._gravity = np.array(world.shared.gravity)
+        self._sound = sound_speed(world)
+        self._fleet = Fleet(world, settings.rigid, device.threads, BreakingSpeed(world, limit))
+        self._outlines: dict[int, Outline] = {}
+        self._window: Window | None = None
+        self._trial: Trial | None = None
+        self._budget = Budget(settings.most_steps)
+        self._now = 0                                   # the step it is at
+        self._end = 0                                   # that the engine is at
+        self._dead = np.zeros((0, 2), np.int32)         # bonds that broke in windows of before
+        self._broke_at = np.full(len(solid.edge), np.inf)       # [s]: when an edge broke
+        self._damage = np.zeros(solid.n_elements, np.float32)
+        self._lost = 0.0                                # [J]: strain and vibration given up
+        self._said: list[str] = []
+        self._steps_a_call = FIRST_STEPS
+        self._begin()
+
+    def _begin(self) -> None:
+        """Give all bodies to the engine, in the parts that cracks cut them into."""
+        solid = self._world.solid
+        if len(self._world.controls.cuts):
+            self._broke_at[_cut_edges(self._device, self._bonds_world)] = 0.0
+        everything = np.arange(solid.n_elements)
+        count, label = parts(solid, self.broken(), everything)
+        self._fleet.begin(everything, label, count)
+
+    # ------------------------------------------------------------------ time
+
+    @property
+    def time(self) -> float:
+        """Simulated time [s]."""
+        return self._ticks.time(self._now)
+
+    @property
+    def step(self) -> int:
+        """Steps of bonds that fit into the time so far."""
+        return self._now
+
+    def moment(self, time: float) -> float:
+        """Return the time [s] of the step of bonds nearest to a time."""
+        return self._ticks.time(self._ticks.nearest(time))
+
+    def advance(self, until: float, seconds: float) -> Outcome:
+        """Go on to the step nearest to ``until`` [s], for about ``seconds``."""
+        goal, deadline = self._ticks.nearest(until), computer.monotonic() + seconds
+        while self._now < goal:
+            if computer.monotonic() > deadline:
+                return Outcome.PAUSED
+            if self._trial is not None:
+                self._go_on_trying(deadline)
+                continue
+            ahead = min(goal, self._end)
+            if self._window is not None and self._window.step < ahead:
+                self._go_on_breaking(ahead, deadline)
+            elif self._now < ahead:
+                self._now = ahead
+            else:
+                self._end_tick()
+                self._begin_tick()
+        return Outcome.REACHED
+
+    def _run(self, window: Window, goal: int, deadline: float) -> None:
+        """Let a window do some of the steps to a goal."""
+        n_steps = max(1, min(goal - window.step, self._steps_a_call))
+        begun = computer.monotonic()
+        window.bonds.advance(n_steps)
+        pace = (computer.monotonic() - begun) / n_steps
+        left = max(deadline - computer.monotonic(), 0.05)
+        self._steps_a_call = max(1, min(2 * self._steps_a_call, int(left / max(pace, 1e-9))))
+        self._budget.steps += n_steps
+
+    def _go_on_breaking(self, ahead: int, deadline: float) -> None:
+        """Let the window go on; at every fine tick look whether something broke."""
+        window, fine = self._window, self._ticks.steps_a_fine
+        assert window is not None
+        self._run(window, min(ahead, (window.step // fine + 1) * fine), deadline)
+        self._now = max(self._now, window.step)
+        if window.step % fine == 0 and window.look():
+            self._note_broken(window)
+
+    # ------------------------------------------------------------------ ticks
+
+    def _begin_tick(self) -> None:
+        """Let the engine go on by a tick, and look at what it hit."""
+        window, start = self._window, self._now
+        self._end = self._ticks.next_tick(start, fine=window is not None)
+        duration = self._ticks.time(self._end - start)
+        if window is not None:
+            near = window.near(self._fleet, self._fleet.after, np.zeros(0, np.int64), duration)
+            window.surround(self._fleet, near, self._fleet.after.rows(self._fleet.row(near)))
+        hits = self._fleet.tick(duration)
+        ids, speed = self._struck(hits)
+        age = self._fleet.end - self._fleet.born[self._fleet.row(ids)]
+        due = (age >= self._settings.pause) & (not self._budget.is_spent)
+        self._budget.skipped += int((~due).sum())
+        ids, speed = ids[due], speed[due]
+        if not len(ids):
+            return
+        is_hit = np.isin(hits.first, ids) | np.isin(hits.second, ids)
+        other = np.concatenate([hits.first[is_hit], hits.second[is_hit]])
+        partner = np.setdiff1d(other[other >= 0], ids)
+        touch = 0.0 if window is not None else self._touch(hits, is_hit, ids, duration)
+        self._try(ids, speed, partner, start + int(touch / self._ticks.timestep))
+
+    def _struck(self, hits: Hits) -> tuple[Array, Array]:
+        """Return the pieces that a hit may break, ascending, and the speed of their fastest."""
+        fleet = self._fleet
+        number = np.concatenate([hits.first, hits.second])
+        speed = np.concatenate([hits.speed, hits.speed])
+        is_piece = number >= fleet.n_props
+        number, speed = number[is_piece], speed[is_piece]
+        hard = speed >= fleet.breaking[fleet.row(number)]
+        ids = np.unique(number[hard])
+        fastest = np.zeros(len(ids))
+        np.maximum.at(fastest, np.searchsorted(ids, number[hard]), speed[hard])
+        return ids, fastest
+
+    def _touch(self, hits: Hits, rows: Array, ids: Array, duration: float) -> float:
+        """Return a time [s] of the tick just before the first of the hits."""
+        fleet, world = self._fleet, self._world
+        poses, size = fleet.before, float(world.solid.size.max())
+        gaps = []
+
+        def of(number: int) -> tuple[Poses, Array]:
+            pose = poses.rows(fleet.row(np.array([number])))
+            return pose, self._pull(pose)
+
+        for first, second in zip(hits.first[rows].tolist(), hits.second[rows].tolist(),
+                                 strict=True):
+            outline, (pose, pull) = self._outline(first), of(first)
+            if second == FLOOR:
+                gap = floor_gap(outline, pose, world.floor.height, pull)
+            elif second < 0:
+                gap = collider_gap(outline, pose, world.colliders[-2 - second],
+                                   fleet.start, pull)
+            else:
+                other, other_pull = of(second)
+                gap = pair_gap(outline, pose, self._outline(second), other, pull, other_pull)
+            gaps.append((gap, 0.5 * size))
+        return first_touch(gaps, duration)
+
+    def _outline(self, number: int) -> Outline:
+        """Return the outline of a body; no number is given twice."""
+        if number not in self._outlines:
+            self._outlines[number] = outline(self._fleet.rigid.prop(number))
+        return self._outlines[number]
+
+    def _pull(self, pose: Poses) -> Array:
+        """Return gravity as a body feels it: not at all where something carries it."""
+        moves = float(np.linalg.norm(pose.velocity)) > AT_REST
+        return self._gravity if moves else np.zeros(3)
+
+    def _flown(self, ids: Array, step: int) -> Poses:
+        """Return where bodies are at a step of the tick if nothing touches them."""
+        fleet = self._fleet
+        duration = self._ticks.time(step) - fleet.start
+        before = fleet.before.rows(fleet.row(ids))
+        flown = [fly(before.rows(np.array([row])), duration,
+                     self._pull(before.rows(np.array([row])))) for row in range(len(ids))]
+        return Poses(*(np.concatenate([getattr(each, field.name) for each in flown])
+                       if flown else getattr(before, field.name)
+                       for field in dataclasses.fields(Poses)))
+
+    # ------------------------------------------------------------------ trials
+
+    def _try(self, ids: Array, speed: Array, partner: Array, step: int) -> None:
+        """Begin to try out with bonds whether hits break what they hit."""
+        fleet, solid = self._fleet, self._world.solid
+        matter = matter_of(fleet, solid.position, self._mass, ids, self._flown(ids, step))
+        window = Window(self._device, self._bonds_world, self._mass, matter, self._dead, step)
+        near = window.near(fleet, fleet.before, ids, self._ticks.time(self._end - step))
+        beside = np.union1d(near, partner)
+        window.surround(fleet, beside, self._flown(beside, step))
+        reach = max(self._outline(number).reach for number in ids.tolist())
+        slack = 2.0 * (fleet.end - fleet.start) / 32.0
+        trial = TRIAL_TRANSITS * 2.0 * reach / self._sound + slack
+        self._trial = Trial(ids, speed, partner, window,
+                            step + max(1, round(trial / self._ticks.timestep)))
+
+    def _go_on_trying(self, deadline: float) -> None:
+        """Let the trial go on; if a bond broke, begin again with it as the window."""
+        trial, fine = self._trial, self._ticks.steps_a_fine
+        assert trial is not None
+        window = trial.window
+        self._run(window, min(trial.end, window.step + max(1, fine // 4)), deadline)
+        if window.look():
+            self._trial = None
+            self._commit(trial)
+        elif window.step >= trial.end or self._budget.is_spent:
+            self._fleet.survived(trial.ids, trial.speed)
+            self._tell(f"{_pieces(len(trial.ids))} hit at {trial.speed.max():.3g} m/s: nothing "
+                       f"breaks")
+            self._trial = None
+
+    def _commit(self, trial: Trial) -> None:
+        """Take pieces from the engine that are about to break."""
+        fleet, first = self._fleet, trial.window.start
+        matter = trial.window.matter
+        beside = trial.window.beside
+        begun = first
+        if self._window is not None:
+            begun = self._window.begun
+            matter = matter.joined(self._window.now())
+        poses = self._flown(np.setdiff1d(beside, trial.ids), first)
+        self._window = Window(self._device, self._bonds_world, self._mass, matter,
+                              self._all_dead(), first)
+        self._window.begun = begun
+        self._window.rewound = trial.partner
+        self._window.surround(fleet, beside, poses)
+        fleet.leave(trial.ids)
+        for number in trial.ids.tolist():
+            self._outlines.pop(number, None)
+        self._tell(f"{_pieces(len(trial.ids))} hit at {trial.speed.max():.3g} m/s: "
+                   f"{len(matter.element):,} elements in bonds from t = "
+                   f"{self._ticks.time(first):.6g} s")
+
+    # ------------------------------------------------------------------ windows
+
+    def _all_dead(self) -> Array:
+        return self._dead if self._window is None else self._window.dead(self._dead)
+
+    def _note_broken(self, window: Window) -> None:
+        """Note when edges broke."""
+        broken = window.bonds.broken()
+        new = broken[np.isinf(self._broke_at[broken])]
+        self._broke_at[new] = self._ticks.time(window.step)
+
+    def _end_tick(self) -> None:
+        """Give bodies beside the window what it did to them, and close it if it is quiet."""
+        window = self._window
+        if window is None:
+            return
+        self._push(window)
+        settings, step = self._settings, self._ticks.timestep
+        quiet = (window.step - window.last_break) * step
+        age = (window.step - window.begun) * step
+        if quiet >= settings.quiet_time:
+            self._close(f"nothing broke for {1e3 * quiet:.3g} ms")
+        elif age >= settings.longest_impact:
+            self._close(f"it took {1e3 * age:.3g} ms, as long as longest_impact allows")
+        elif self._budget.is_spent:
+            self._close("the steps of most_steps are used up")
+
+    def _push(self, window: Window) -> None:
+        """Let the engine go on with bodies as the window's particles pushed them."""
+        poses = window.bonds.prop_poses()
+        pushed = window.pushed(poses, self._gravity) & np.isfinite(
+            self._fleet.rigid.mass(window.beside))
+        pushed |= np.isin(window.beside, window.rewound)
+        window.rewound = window.rewound[:0]
+        self._fleet.correct(window.beside[pushed], poses.rows(pushed))
+
+    def _close(self, why: str) -> None:
+        """Give the pieces of the window to the engine."""
+        window = self._window
+        assert window is not None
+        self._note_broken(window)
+        kinetic, strain = window.bonds.energies()
+        members, poses = window.pieces(self.broken())
+        self._damage[window.matter.element] = window.bonds.damage()
+        self._dead = window.dead(self._dead)
+        self._window = None
+        fleet = self._fleet
+        before = fleet.energies(fleet.after)[0]
+        fleet.join(members, poses)
+        lost = kinetic + strain - (fleet.energies(fleet.after)[0] - before)
+        self._lost += lost
+        self._tell(f"{_pieces(len(members))} of {len(window.matter.element):,} elements are rigid "
+                   f"again at t = {self.time:.6g} s: {why}; {lost:.3g} J of strain and vibration "
+                   "are given up")
+
+    # ------------------------------------------------------------------ results
+
+    def broken(self) -> Array:
+        """Return the adjacency edges that do not hold any more, (e,) int32, ascending."""
+        if self._window is not None and self._window.step <= self._now:
+            self._note_broken(self._window)
+        return np.flatnonzero(np.isfinite(self._broke_at)).astype(np.int32)
+
+    def matter(self) -> Matter:
+        """Return where all elements are, how fast, and what of them is broken."""
+        solid = self._world.solid
+        position, velocity = np.empty((2, solid.n_elements, 3))
+        damage = self._damage.copy()
+        element, place, speed = self._fleet.elements(self._fleet.at(self.time))
+        position[element], velocity[element] = place, speed
+        if self._window is not None:
+            element = self._window.matter.element
+            position[element], velocity[element] = self._window.at(self._now, self._gravity)
+            damage[element] = self._window.bonds.damage()
+        return Matter(self.time, position, velocity, damage, self.broken())
+
+    def place(self, matter: Matter) -> None:
+        """Refuse: the schedule hands matter over by itself."""
+        raise ValueError("a schedule takes no matter from other solvers; it has them all")
+
+    def frame(self, number: int, since: float) -> Motion:
+        """Return the state as a frame, with the edges that broke after the moment ``since`` [s]."""
+        now, fleet = self.matter(), self._fleet
+        lately = np.flatnonzero(np.isfinite(self._broke_at) & (self._broke_at > since))
+        turned, rotation, spin = self._turned()
+        props = self._props()
+        return Motion(
+            frame=number, time=now.time, position=now.position, velocity=now.velocity,
+            damage=now.damage, broken_edge=lately.astype(np.int32),
+            projectile_position=props.center[:fleet.n_props],
+            projectile_radius=np.array([ball.radius for ball in self._world.projectiles]),
+            turned_element=turned, turned_rotation=rotation, turned_velocity=spin)
+
+    def _turned(self) -> tuple[Array, Array, Array]:
+        """Return how the elements of small pieces are turned, and how they spin."""
+        element, rotation, spin = self._fleet.turned(self._fleet.at(self.time))
+        if (window := self._window) is not None:
+            inside = window.matter
+            count, label = parts(self._world.solid, self.broken(), inside.element)
+            few = np.bincount(label, minlength=count)[label] < FEW_ELEMENTS
+            element = np.concatenate([element, inside.element[few]])
+            rotation = np.concatenate([rotation, inside.held[inside.holder[few]]])
+            spin = np.concatenate([spin, np.zeros((int(few.sum()), 3))])
+        order = np.argsort(element)
+        return element[order].astype(np.int32), rotation[order], spin[order]
+
+    def _props(self) -> Poses:
+        """Return where all bodies of the engine are, those beside a window as it moved them."""
+        poses, window = self._fleet.at(self.time), self._window
+        if window is None or window.step > self._now or not len(window.beside):
+            return poses
+        row, there = self._fleet.row(window.beside), window.bonds.prop_poses()
+        value = {field.name: getattr(poses, field.name).copy()
+                 for field in dataclasses.fields(Poses)}
+        for name, array in value.items():
+            array[row] = getattr(there, name)
+        return Poses(**value)
+
+    def tallies(self) -> dict[str, float]:
+        """Return one row of the history: energies [J], momentum [kg m/s], who has what."""
+        row = self._fleet.tallies(self._props())
+        bond, n_inside = 0.0, 0
+        if (window := self._window) is not None:
+            own = self._mass[window.matter.element]
+            position, velocity = window.at(self._now, self._gravity)
+            bond = window.bonds.energies()[1]
+            row["kinetic_energy"] += 0.5 * float(own @ (velocity**2).sum(axis=1))
+            row["potential_energy"] -= float((own @ position) @ self._gravity)
+            for axis, part in zip("xyz", own @ velocity, strict=True):
+                row[f"momentum_{axis}"] += float(part)
+            n_inside = len(window.matter.element)
+        return {
+            "step": self.step, "time": self.time, **row, "bond_energy": bond,
+            "energy_lost": self._lost, "elements_in_bonds": n_inside,
+            "hits_skipped": self._budget.skipped}
+
+    def notes(self) -> list[str]:
+        """Return how time is divided."""
+        ticks = self._ticks
+        return [f"rigid in ticks of {1e3 * ticks.tick:.3g} ms, bonds in steps of "
+                f"{ticks.timestep:.4g} s"]
+
+    def news(self) -> list[str]:
+        """Return what happened since this was last asked."""
+        said, self._said = self._said, []
+        return said
+
+    def _tell(self, what: str) -> None:
+        self._said.append(what)
+
+    # ------------------------------------------------------------------ resume
+
+    def state(self) -> dict[str, Array]:
+        """Return everything that is needed to go on bit for bit."""
+        state = {
+            "clock": np.array([self._now, self._end]), "dead": self._dead,
+            "broke_at": self._broke_at, "damage": self._damage,
+            "spent": np.array([self._budget.steps, self._budget.skipped]),
+            "lost": np.array(self._lost), **self._fleet.state()}
+        if self._window is not None:
+            state |= {f"window.{name}": value for name, value in self._window.state().items()}
+        if (trial := self._trial) is not None:
+            state |= {"trial_ids": trial.ids, "trial_speed": trial.speed,
+                      "trial_partner": trial.partner, "trial_end": np.array(trial.end)}
+            state |= {f"trial.{name}": value for name, value in trial.window.state().items()}
+        return state
+
+    def restore(self, state: Mapping[str, Array]) -> None:
+        """Go back to a :meth:`state`; raises ValueError, having changed nothing, if it is none."""
+        shapes = {"broke_at": self._broke_at.shape, "damage": self._damage.shape,
+                  "piece": self._fleet.piece.shape, "clock": (2,), "spent": (2,)}
+        for name, shape in shapes.items():
+            if name not in state or state[name].shape != shape:
+                raise ValueError(f"it has no array {name} of shape {shape}")
+        self._fleet.restore(state)
+        self._now, self._end = (int(each) for each in state["clock"])
+        self._dead, self._broke_at = state["dead"].copy(), state["broke_at"].copy()
+        self._damage, self._lost = state["damage"].copy(), float(state["lost"])
+        self._budget.steps, self._budget.skipped = (int(each) for each in state["spent"])
+        self._window = self._restored_window("window.", state)
+        window = self._restored_window("trial.", state)
+        self._trial = None if window is None else Trial(
+            state["trial_ids"], state["trial_speed"], state["trial_partner"], window,
+            int(state["trial_end"]))
+
+    def _restored_window(self, prefix: str, state: Mapping[str, Array]) -> Window | None:
+        """Return the window of a state, or None where it has none."""
+        own = {name.removeprefix(prefix): value for name, value in state.items()
+               if name.startswith(prefix)}
+        return restored(self._device, self._bonds_world, self._mass, self._fleet,
+                        own) if own else None
+
+
+def _pieces(count: int) -> str:
+    return "1 piece" if count == 1 else f"{count:,} pieces"
+
+
+def _bonds_world(
+    world: World[AutoSettings], settings: PlannedAuto, timestep: float
+) -> World[BondSettings]:
+    """Return the world as windows have it.
+
+    Projectiles are props there, and what a shot leaves open of floor and colliders is not as in
+    levine-2014 but as for rigid pieces: the mean of the bodies' materials.
+    """
+    given = {field.name: getattr(world, field.name) for field in dataclasses.fields(world)}
+    materials = [world.materials[str(name)] for name in world.solid.material_name]
+    mean = Material(restitution=float(np.mean([each.restitution for each in materials])),
+                    friction=float(np.mean([each.friction for each in materials])))
+
+    def settled(thing: Ground) -> Ground:
+        restitution, friction = coefficients(thing, mean)
+        return dataclasses.replace(thing, restitution=restitution, friction=friction)
+
+    return World(**{**given, "settings": dataclasses.replace(settings.bonds, timestep=timestep),
+                    "projectiles": (), "floor": settled(world.floor),
+                    "colliders": tuple(map(settled, world.colliders))})
+
+
+def _cut_edges(device: Device, world: World[BondSettings]) -> Array:
+    """Return the edges that cracks cut from the start."""
+    solid = world.solid
+    everything = np.arange(solid.n_elements)
+    window = BondWindow(device, world, everything, np.zeros(len(everything), np.int64),
+                        np.zeros((0, 2), np.int32), solid.position, np.zeros_like(solid.position),
+                        0)
+    return window.broken()
