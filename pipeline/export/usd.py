@@ -261,8 +261,9 @@ class _Writer:
             quaternion = [Gf.Quatf(*map(float, (q[3], q[0], q[1], q[2]))) for q in turn[:, row]]
             orientations.Set(Vt.QuatfArray(quaternion), frame)
             coarse.Set(Vt.QuathArray(list(map(Gf.Quath, quaternion))), frame)
-            velocities.Set(_vectors(self._per_second(motion.velocity[row, :n])), frame)
-            spins.Set(_vectors(np.degrees(self._per_second(motion.angular_velocity[row, :n]))),
+            velocities.Set(_vectors(self._per_second(motion.velocity[row, :n], frame)), frame)
+            spins.Set(_vectors(np.degrees(self._per_second(
+                motion.angular_velocity[row, :n], frame))),
                       frame)
 
     def _write_debris(self, debris: Sequence[Piece], motion: Tracks, first: int) -> None:
@@ -295,7 +296,7 @@ class _Writer:
                 motion.translation[row, columns])
             points.GetPointsAttr().Set(_vectors(world), frame)
             points.GetVelocitiesAttr().Set(
-                _vectors(self._per_second(motion.velocity[row, columns])), frame)
+                _vectors(self._per_second(motion.velocity[row, columns], frame)), frame)
         first = self._reader.frames[0]
         changes = [(first, birth <= first)]
         for frame in np.unique(birth[birth > first]).tolist():
@@ -305,14 +306,13 @@ class _Writer:
                 Vt.FloatArray.FromNumpy(np.where(is_there, size, np.float32(0.0))), time)
         points.SetWidthsInterpolation(UsdGeom.Tokens.vertex)
 
-    def _per_second(self, velocity: Array) -> Array:
+    def _per_second(self, velocity: Array, frame: int) -> Array:
         """Return a velocity of the simulation [1/s] as USD wants it, by the shot's own seconds.
 
         A shot of 500 steps of 0.12 us a frame passes 0.06 ms of the world's time in 1/24 s of
-        the picture's.
+        the picture's; where its speed changes, that of the frame counts.
         """
-        shot = self._shot
-        return velocity * (shot.frame_time * shot.fps)
+        return velocity * self._shot.speed_at(frame)
 
     def _write_arrays(self, prim: Any, pieces: Sequence[Piece], motion: Tracks,
                       columns: Array) -> None:

@@ -32,8 +32,13 @@ class UsdStage:
         root = UsdGeom.Xform.Define(self.stage, self.root)
         self.stage.SetDefaultPrim(root.GetPrim())
         root.GetPrim().SetCustomDataByKey("vfx:shot", shot.name)
-        root.GetPrim().SetCustomDataByKey(
-            "vfx:second_per_frame", shot.frame_time)
+        if shot.clock.time_keys:
+            # It is not the same in all frames: say at what time of the world each one is.
+            time = root.GetPrim().CreateAttribute("vfx:time", Sdf.ValueTypeNames.Double)
+            for frame in reader.frames:
+                time.Set(shot.time_of(frame), frame)
+        else:
+            root.GetPrim().SetCustomDataByKey("vfx:second_per_frame", shot.frame_time)
         self._names: dict[str, str] = {}
         self._write_materials()
 

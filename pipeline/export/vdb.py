@@ -115,7 +115,6 @@ def dust_of_frames(reader: PieceReader) -> Iterable[Dust]:
     corner = faces.vertex[faces.corner]
     count = np.diff(faces.start)
     middle = (np.add.reduceat(corner, faces.start[:-1], axis=0) / count[:, None])[inner]
-    second = shot.frame_time      # of the world's time a frame
     born_frame, born_at, born_velocity, mass, size = (
         np.zeros(0), np.zeros((0, 3)), np.zeros((0, 3)), np.zeros(0), np.zeros(0))
     wanted = set(reader.frames)
@@ -135,15 +134,32 @@ def dust_of_frames(reader: PieceReader) -> Iterable[Dust]:
         age = frame - born_frame
         alive = age <= _AGE_LIMIT * _LIFE_FRAMES
         slowed = np.exp(-age[alive] / _DRAG_FRAMES)
-        path = _DRAG_FRAMES * second * (1.0 - slowed)
-        depth = depth_at(shot, (frame - shot.first_frame) * second)
+        path = flight_time(shot, frame, age[alive])
+        depth = depth_at(shot, shot.time_of(frame))
         position, velocity = held_up(
             born_at[alive] + born_velocity[alive] * path[:, None],
-            born_velocity[alive] * slowed[:, None] * (second * shot.fps), depth)
+            born_velocity[alive] * slowed[:, None] * shot.speed_at(frame), depth)
         yield Dust(
             position=position, velocity=velocity,
             mass=mass[alive] * np.exp(-age[alive] / _LIFE_FRAMES),
             radius=size[alive] * (_SPREAD + _SPREAD_RATE * age[alive]), depth=depth)
+
+
+def flight_time(shot: Shot, frame: int, age: Array) -> Array:
+    """Return for how long [s] puffs of an age (d,) [frames] would have flown unslowed.
+
+    The air slows them by frames; how far a frame takes them is a matter of the shot's speed.
+    """
+    slowed = np.exp(-age / _DRAG_FRAMES)
+    if not shot.clock.time_keys:
+        return np.asarray(_DRAG_FRAMES * shot.frame_time * (1.0 - slowed))
+    path, back = np.zeros(len(age)), 0
+    while (flew := age > back).any():
+        second = shot.time_of(frame - back) - shot.time_of(frame - back - 1)
+        ends = np.exp(-(age[flew] - [[back + 1.0], [float(back)]]) / _DRAG_FRAMES)
+        path[flew] += _DRAG_FRAMES * second * (ends[0] - ends[1])
+        back += 1
+    return path
 
 
 def depth_at(shot: Shot, time: float) -> Depth:

@@ -16,12 +16,13 @@ import numpy as np
 
 from vfx.device.memory import main_memory
 from vfx.pipeline.devices import open_device
-from vfx.pipeline.errors import MissingInput, ShotError, StorageError
+from vfx.pipeline.errors import MissingInput, PipelineError, ShotError, StorageError
 from vfx.pipeline.quantities import as_size
 from vfx.pipeline.shot.inputs import no_uv, surface_textures
 from vfx.pipeline.shot.shot_file import Shot
 from vfx.sim.control.extent import Held, depth_in, find_held, nothing_there
 from vfx.sim.matter.material import SHELL, thrown_speed
+from vfx.sim.settings import LEVINE_STIFFNESS
 from vfx.sim.solver import Plan
 
 if TYPE_CHECKING:
@@ -47,10 +48,10 @@ def check_geometry(shot: Shot, available: int) -> int:
     from vfx.geometry.divide.build import check_bodies, solid_bytes
 
     check_meshes(shot)
-    needed = solid_bytes(shot.bodies)
+    needed = solid_bytes(shot.placed_bodies)
     _check_memory(shot, needed, available)
     try:
-        check_bodies(shot.bodies)
+        check_bodies(shot.placed_bodies)
     except ValueError as error:
         raise ShotError(f"{shot.path}: {error}") from None
     return needed
@@ -64,7 +65,7 @@ def check_division(shot: Shot) -> None:
     if is_sure or shot.n_particles > _QUICKLY_DIVIDED or len(shot.bodies) > _MOST_DIVIDED:
         return
     try:
-        build_solid(open_device("cpu", None), shot.bodies)
+        build_solid(open_device("cpu", None), shot.placed_bodies)
     except ValueError as error:
         raise ShotError(f"{shot.path}: {error}") from None
 
@@ -76,7 +77,7 @@ def check_meshes(shot: Shot) -> None:
     for i, body in enumerate(shot.bodies):
         if not body.mesh:
             continue
-        where = f"{shot.path}: bodies[{i + 1}].mesh: {body.mesh}"
+        where = f"{shot.path}: {shot.headings[i]}.mesh: {body.mesh}"
         try:
             surface_of(body)
         except FileNotFoundError as error:
@@ -110,6 +111,14 @@ def _surface(body: Body) -> Surface | None:
         return None
 
 
+def _in_place(shot: Shot) -> tuple[Body, ...]:
+    """Return bodies in their places; without those that cannot be placed for want of a mesh."""
+    try:
+        return shot.placed_bodies
+    except PipelineError:
+        return tuple(body for body in shot.bodies if body.place == "free")
+
+
 def check_camera(shot: Shot, camera: CameraPath) -> None:
     """Refuse a camera that is ever below the floor, or begins in something opaque."""
     from vfx.geometry.handoff.orientation import body_orientation
@@ -129,7 +138,7 @@ def check_camera(shot: Shot, camera: CameraPath) -> None:
                 "behind which nothing would be seen; raise the camera, or set "
                 "floor_look.visible = false")
     position = camera(shot.first_frame).position
-    for body in shot.bodies:
+    for body in _in_place(shot):
         if material_look(shot.looks[body.material]).surface.kind == "glass":
             continue
         surface = _surface(body)
@@ -154,7 +163,7 @@ def camera_warnings(shot: Shot, camera: CameraPath) -> list[str]:
             f"the camera stands still: {camera.source} moves in frames {first:g} to {last:g} only, "
             f"none of which is in the shot, {shot.first_frame} to {shot.last_frame}; shift its "
             "frames to those of the shot")
-    for body in shot.bodies:
+    for body in _in_place(shot):
         if (surface := _surface(body)) is None:
             continue
         local = 0.5 * (surface.vertex.min(axis=0) + surface.vertex.max(axis=0))
@@ -176,15 +185,17 @@ def check_floor(shot: Shot) -> None:
 
     if not shot.floor.enabled:
         return
-    for i, body in enumerate(shot.bodies):
+    for i, body in enumerate(shot.placed_bodies):
         lowest, height = lowest_point(body), shot.floor.height
         if lowest >= height - _FLOOR_SLACK * body_size(body).spacing:
             continue
         y = body.center[1] + height - lowest
+        heading = shot.headings[i]
+        key = "center" if heading.startswith("bodies") else "position"
         raise ShotError(
-            f"{shot.path}: bodies[{i + 1}].center: body '{body.name}' has its lowest point at "
+            f"{shot.path}: {heading}.{key}: body '{body.name}' has its lowest point at "
             f"y = {lowest:.6g} m, below the floor at {height:.6g} m; raise it to "
-            f"center = [{body.center[0]:g}, {y:.9g}, {body.center[2]:g}] or more, lower "
+            f"{key} = [{body.center[0]:g}, {y:.9g}, {body.center[2]:g}] or more, lower "
             "floor.height, or set floor.enabled = false")
 
 
@@ -195,7 +206,7 @@ def start_warnings(shot: Shot) -> list[str]:
     from vfx.geometry.mesh.inspect import place_text
 
     lines = thin_bodies(shot.bodies)
-    for overlap in find_overlaps(open_device("cpu", None), shot.bodies):
+    for overlap in find_overlaps(open_device("cpu", None), shot.placed_bodies):
         first, second = overlap.names
         lines.append(
             f"bodies '{first}' and '{second}' overlap at rest, about {overlap.volume:.3g} m^3 "
@@ -212,17 +223,24 @@ def _thrown(shot: Shot) -> Iterator[str]:
         return
     center = np.array([ball.position for ball in shot.projectiles])
     radius = np.array([ball.radius for ball in shot.projectiles])
-    low, high = world_boxes(shot.bodies)
-    for body, corner, opposite in zip(shot.bodies, low, high, strict=True):
+    reach = radius * [1.0 if ball.touches else SHELL for ball in shot.projectiles]
+    low, high = world_boxes(shot.placed_bodies)
+    for body, corner, opposite in zip(shot.placed_bodies, low, high, strict=True):
         beside = np.linalg.norm(np.maximum(np.maximum(corner - center, center - opposite), 0.0),
                                 axis=1)
-        near = np.flatnonzero(beside < SHELL * radius)
+        near = np.flatnonzero(beside < reach)
         if not len(near):
             continue
         slack = harmless_depth(body)
         for k, depth in zip(near.tolist(), ball_depths(
                 body, center[near], radius[near]).tolist(), strict=True):
             ball = shot.projectiles[k]
+            if ball.touches:
+                if depth > slack:
+                    yield (f"projectiles[{k + 1}] begins {depth:.3g} m deep in body "
+                           f"'{body.name}', and what is inside of it does not feel it; move its "
+                           "position back along its flight")
+                continue
             away = ball.radius - depth
             speed = thrown_speed(shot.materials[body.material].density, ball, away + slack)
             flight = math.hypot(*ball.velocity)
@@ -244,10 +262,10 @@ def _blocked(shot: Shot) -> Iterator[str]:
     from vfx.geometry.divide.sources import places_in
 
     if shot.colliders:
-        low, high = world_boxes(shot.bodies)
+        low, high = world_boxes(shot.placed_bodies)
         middle, reach = 0.5 * (low + high), 0.5 * np.linalg.norm(high - low, axis=1)
         slack = np.array([harmless_depth(body) for body in shot.bodies])
-        place = functools.lru_cache(maxsize=256)(lambda k: places_in(shot.bodies[k]))
+        place = functools.lru_cache(maxsize=256)(lambda k: places_in(shot.placed_bodies[k]))
         balls = np.array([ball.position for ball in shot.projectiles]).reshape(-1, 3)
     n_compared = 0
     for i, collider in enumerate(shot.colliders):
@@ -264,18 +282,22 @@ def _blocked(shot: Shot) -> Iterator[str]:
                 yield (f"body '{shot.bodies[k].name}' begins {depth:.3g} m deep {where}, which "
                        f"tears at what is there; {way_out}")
         for k in np.flatnonzero(depth_in(collider, balls) > 0.0).tolist():
-            if shot.projectiles[k].mass > 0.0:
+            if shot.projectiles[k].has_mass:
                 yield (f"projectiles[{k + 1}] begins {where}, which it cannot leave as it "
                        f"should; {way_out}")
     for k, ball in enumerate(shot.projectiles):
-        if ball.mass > 0.0 and shot.floor.enabled and ball.position[1] < shot.floor.height:
+        if ball.touches and ball.stiffness != LEVINE_STIFFNESS:
+            yield (f"projectiles[{k + 1}].stiffness does nothing for a ball that pushes by "
+                   "contact, as one with a mass or a material does; leave it out, or write "
+                   "push = \"levine\"")
+        if ball.has_mass and shot.floor.enabled and ball.position[1] < shot.floor.height:
             yield (f"projectiles[{k + 1}] begins with its centre below the floor, off which "
                    "balls with a mass bounce; raise its position")
 
 
 def _perhaps_empty(shot: Shot) -> Iterator[str]:
     """Yield which regions may hold no element, of bodies that are not boxes of cubes."""
-    for number, held in enumerate(find_held(shot.regions, shot.bodies), 1):
+    for number, held in enumerate(find_held(shot.regions, shot.placed_bodies), 1):
         if held is Held.PERHAPS:
             yield (f"regions[{number}] may hold no element, and then does nothing; make it some "
                    "spacings larger, or move it into the body")
@@ -301,7 +323,7 @@ def check_physics(shot: Shot, available: int) -> Plan[Any]:
     """Return what the simulation needs, or raise why it cannot run as it stands."""
     plan = plan_needs(shot, available)
     _check_memory(shot, plan.memory, available)
-    for number, held in enumerate(find_held(shot.regions, shot.bodies), 1):
+    for number, held in enumerate(find_held(shot.regions, shot.placed_bodies), 1):
         if held is Held.NONE:
             raise ShotError(f"{shot.path}: regions[{number}]: "
                             f"{nothing_there(shot.regions[number - 1])}")

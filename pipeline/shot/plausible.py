@@ -34,7 +34,7 @@ def unit_warnings(shot: Shot) -> list[str]:
                          "break at 0.0005 to 0.01")
     for body in shot.bodies:
         material = shot.materials[body.material]
-        speed = math.hypot(*body.velocity)
+        speed = math.hypot(*body.velocity, body.fall_speed)
         sound = math.sqrt(material.bulk_modulus / material.density)
         if speed > sound:
             lines.append(f"body '{body.name}' moves at {speed:.4g} m/s, faster than sound in its "

@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from vfx.geometry.handoff.bodies import ASSET, Body
+from vfx.geometry.handoff.bodies import ASSET, ON, ON_FLOOR, Body
 from vfx.geometry.handoff.schema import setting
 from vfx.geometry.handoff.settings import Align
 from vfx.pipeline.errors import ShotError
 from vfx.pipeline.shot.frames import parse_span
+from vfx.pipeline.shot.thrown_bodies import check_projectiles, thrown_bodies
 from vfx.pipeline.shot.toml_file import read_toml
 from vfx.pipeline.shot.validate import Complaints, cut, nearest, read_section, shown
 from vfx.raytrace.props import COLLIDER_LOOK
@@ -53,6 +55,8 @@ from vfx.sim.settings import (
 from vfx.sim.solver import AnyRoom, Clock, Plan, Setup
 
 DEFAULT_STEPS_PER_FRAME = 500
+#: Speeds that a key of time may say.
+LEAST_SPEED, MOST_SPEED = 1e-9, 1000.0
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", re.ASCII)
 
 
@@ -66,9 +70,9 @@ class Span:
 
 @dataclass(frozen=True)
 class Time:
-    """How simulated time maps to frames: give steps_per_frame or time_scale, not both.
+    """How simulated time maps to frames: give one of steps_per_frame, time_scale and time_keys.
 
-    With neither, steps_per_frame has its default.
+    With none of them, steps_per_frame has its default.
     """
 
     fps: float = setting(24.0, "Frames a second.", unit="frames/s", at_least=0.1, at_most=1000.0)
@@ -77,6 +81,22 @@ class Time:
     time_scale: float = setting(
         1.0, "Speed of the shot: 1 is real time, 0.01 a hundred times slower.",
         above=0.0, at_most=1000.0)
+    time_keys: tuple[tuple[float, float], ...] = setting(
+        (), "Speed of the shot where it changes: [frame, speed] each, as time_scale; even in "
+        "between, the same before the first and after the last.", unit="frames and 1",
+        at_least=-1e9, at_most=1e9)
+
+    def complaints(self) -> Iterator[tuple[str, str]]:
+        """Yield what is wrong with the section as a whole."""
+        for before, after in itertools.pairwise(self.time_keys):
+            if after[0] <= before[0]:
+                yield "time_keys", (f"frame {after[0]:g} stands after {before[0]:g}; frames must "
+                                    "rise from key to key")
+        for frame, speed in self.time_keys:
+            if not LEAST_SPEED <= speed <= MOST_SPEED:
+                yield "time_keys", (f"found a speed of {speed:g} at frame {frame:g}, but it must "
+                                    f"be {LEAST_SPEED:g} to {MOST_SPEED:g}: 1 is real time, 0.05 "
+                                    "twenty times slower; time cannot stand still")
 
 
 @dataclass(frozen=True)
@@ -90,6 +110,7 @@ class Shot:
     clock: Clock
     sim: Sim
     solver_settings: Any            # [sim.<method>]
+    room_settings: Mapping[str, Any]        # of the rooms that the solver stands on
     found_in: Mapping[str, str]     # where a key stands that has moved: "sim.bonds.horizon"
     floor: Floor
     projectiles: tuple[Projectile, ...]
@@ -101,7 +122,8 @@ class Shot:
     align: Align
     materials: dict[str, Material]
     looks: dict[str, Look | MaterialLook]
-    bodies: tuple[Body, ...]
+    bodies: tuple[Body, ...]        # as the file has them; see placed_bodies
+    headings: tuple[str, ...]       # where each stands in the file: "bodies[1]"
     camera: Camera
     camera_keys: tuple[CameraKey, ...]
     light: Light
@@ -124,7 +146,7 @@ class Shot:
         """Elements of all bodies, before any of them is built: of meshes about so many."""
         from vfx.geometry.divide.sources import body_size
 
-        return sum(body_size(body).elements for body in self.bodies)
+        return sum(body_size(body).elements for body in self.placed_bodies)
 
     @property
     def fps(self) -> float:
@@ -137,12 +159,27 @@ class Shot:
         return SOLVERS[self.sim.method]
 
     @functools.cached_property
+    def placed_bodies(self) -> tuple[Body, ...]:
+        """The bodies with their centres, for which meshes are read that are put on something."""
+        from vfx.geometry.divide.place import placed_bodies
+        from vfx.pipeline.shot.needs import check_meshes
+
+        if all(body.place == "free" for body in self.bodies):
+            return self.bodies
+        check_meshes(self)
+        return placed_bodies(self.bodies, self.floor.height)
+
+    @functools.cached_property
     def setup(self) -> Setup[Any]:
-        """What the shot says about its simulation."""
+        """What the shot says about its simulation, of bodies in their places."""
+        return self._setup_of(self.placed_bodies)
+
+    def _setup_of(self, bodies: tuple[Body, ...]) -> Setup[Any]:
         return Setup(
             settings=self.solver_settings, materials=self.materials, shared=self.sim,
-            bodies=self.bodies, floor=self.floor, projectiles=self.projectiles,
-            colliders=self.colliders, clock=self.clock, regions=self.regions,
+            bodies=bodies, floor=self.floor, projectiles=self.projectiles,
+            colliders=self.colliders, clock=self.clock, rooms=self.room_settings,
+            regions=self.regions,
             weakening=self.weakening, cracks=self.cracks)
 
     @functools.cached_property
@@ -154,14 +191,29 @@ class Shot:
 
     @functools.cached_property
     def frame_time(self) -> float:
-        """Simulated time [s] from frame to frame; of an automatic step the plan has to say."""
+        """Simulated time [s] from frame to frame; of an automatic step the plan has to say.
+
+        Where the speed changes no frame is shorter; see ``time_of`` and ``speed_at``.
+        """
         given = self.clock.frame_time
-        known = self.solver.frame_time(self.setup) if given is None else given
+        # No mesh is read for it unless a plan has to be made.
+        known = self.solver.frame_time(self._setup_of(self.bodies)) if given is None else given
         return self.plan.frame_time if known is None else known
 
     def time_of(self, frame: float) -> float:
-        """Return the simulated time [s] of a frame; the first is the initial state."""
+        """Return the simulated time [s] of a frame; the first is the initial state.
+
+        Frames between two, and beyond the ends of the shot, have a time too.
+        """
+        if self.clock.time_keys:
+            return self.clock.key_time(frame - self.first_frame)
         return (frame - self.first_frame) * self.frame_time
+
+    def speed_at(self, frame: float) -> float:
+        """Return how many simulated seconds pass in a second of the picture at a frame."""
+        if self.clock.time_keys:
+            return self.clock.key_speed(frame - self.first_frame)
+        return self.frame_time * self.fps
 
 
 SECTIONS: Mapping[str, type[Any]] = {
@@ -184,7 +236,7 @@ def load_shot(path: Path) -> Shot:
         if key not in known:
             complaints.unknown(key, key, known)
     sections = {name: document.get(name, {}) for name in SECTIONS}
-    own, found_in = _take_solver_settings(sections, complaints)
+    own, rooms, found_in = _take_solver_settings(sections, complaints)
     read: dict[str, Any] = {name: read_section(cls, sections[name], name, complaints)
                             for name, cls in SECTIONS.items()}
     given = {name: document.get(name, []) for name in LISTS}
@@ -193,26 +245,36 @@ def load_shot(path: Path) -> Shot:
              for name, cls in LISTS.items()}
     materials, looks = _read_materials(document.get("materials", {}), complaints)
     name, first, last = _read_span(read["shot"], sections["shot"], path, complaints)
-    _check_time(sections["time"], complaints)
-    lists["bodies"] = _with_mesh_paths(lists["bodies"], path)
-    _check_bodies(lists["bodies"], document, materials, complaints)
+    _check_time(sections["time"], read["time"], read["sim"], complaints)
+    check_projectiles(given["projectiles"], complaints)
+    _check_wholes(read, lists, complaints)
+    thrown = thrown_bodies(lists["projectiles"])
+    lists["bodies"] = _with_mesh_paths((*lists["bodies"], *thrown.values()), path)
+    headings = _headings(lists["bodies"], tuple(thrown))
+    _check_bodies(lists["bodies"], headings, document, materials, complaints)
+    _check_places(lists["bodies"], read["floor"], complaints)
     _check_directions(read["camera"], read["light"], lists["area_lights"], complaints)
-    _check_controls(lists, complaints)
-    _check_picture(read["camera"], lists["camera_keys"], read["render"], complaints)
+    _check_controls(lists, materials, complaints)
+    _check_camera_keys(read["camera"], lists["camera_keys"], complaints)
     if complaints.lines:
         raise ShotError("\n".join(f"{path}: {line}" for line in complaints.lines))
 
     time: Time = read["time"]
     is_scaled = "time_scale" in sections["time"]
+    is_scaled |= not (SOLVERS[read["sim"].method].counts_steps or time.time_keys)
+    has_speed = is_scaled or bool(time.time_keys)
     return Shot(
         path=path, name=name, first_frame=first, last_frame=last,
-        clock=Clock(time.fps, None if is_scaled else time.steps_per_frame,
-                    time.time_scale if is_scaled else None),
-        sim=read["sim"], solver_settings=own, found_in=found_in, floor=read["floor"],
-        projectiles=lists["projectiles"], colliders=lists["colliders"],
+        clock=Clock(time.fps, None if has_speed else time.steps_per_frame,
+                    time.time_scale if is_scaled else None,
+                    tuple((frame - first, speed) for frame, speed in time.time_keys)),
+        sim=read["sim"], solver_settings=own, room_settings=rooms, found_in=found_in,
+        floor=read["floor"],
+        projectiles=tuple(each for n, each in enumerate(lists["projectiles"], 1)
+                          if n not in thrown), colliders=lists["colliders"],
         collider_looks=collider_looks, regions=lists["regions"], weakening=lists["weakening"],
         cracks=lists["cracks"], align=read["align"], materials=materials, looks=looks,
-        bodies=lists["bodies"],
+        bodies=lists["bodies"], headings=headings,
         camera=read["camera"], camera_keys=lists["camera_keys"], light=read["light"],
         area_lights=lists["area_lights"],
         floor_look=read["floor_look"], film=read["render"])
@@ -243,15 +305,15 @@ def _homes() -> dict[str, str]:
 
 def _take_solver_settings(
     sections: dict[str, Any], complaints: Complaints
-) -> tuple[Any, dict[str, str]]:
-    """Return the settings of the solver that [sim] names, and where keys of it were found.
+) -> tuple[Any, dict[str, Any], dict[str, str]]:
+    """Return the settings of the solver that [sim] names, of rooms it uses, and where keys stood.
 
     The sections of solvers and what is theirs are taken out of the table of [sim]. Keys of the
     solver that stand in [sim] itself, as in older files, count as if they stood in its own.
     """
     table = sections["sim"]
     if not isinstance(table, dict):
-        return None, {}
+        return None, {}, {}
     shared = {field.name for field in dataclasses.fields(Sim)}
     tables = {name: table[name] for name in SOLVERS if name in table}
     method = table.get("method", Sim().method)
@@ -263,16 +325,24 @@ def _take_solver_settings(
         if key not in shared | names and key not in SOLVERS:
             complaints.unknown(f"sim.{key}", key, shared | names)
     sections["sim"] = {key: value for key, value in table.items() if key in shared}
+    # A room that others stand on has other defaults there.
+    uses = SOLVERS[method].uses
+    tables |= {name: {**defaults, **given} for name, defaults in uses.items()
+               if isinstance(given := tables.get(name, {}), dict)}
     read = {name: read_section(SOLVERS[name].settings, values, f"sim.{name}", complaints)
             for name, values in {method: {}, **tables}.items()}
     own, before = read[method], read_section(cls, old, "sim", complaints)
     given = tables.get(method, {})
     for key in sorted(old.keys() & (given if isinstance(given, dict) else {}).keys()):
         complaints.add(f"sim.{key}", f"stands in [sim] and in [{where}]; keep the one in [{where}]")
+    for name in tables.keys() - {method}:
+        complaints.of_whole(read[name], f"sim.{name}")
     if own is None or before is None:
-        return None, {}
-    return (dataclasses.replace(own, **{key: getattr(before, key) for key in old}),
-            {f"{where}.{key}": f"sim.{key}" for key in old})
+        return None, {}, {}
+    whole = dataclasses.replace(own, **{key: getattr(before, key) for key in old})
+    found_in = {f"{where}.{key}": f"sim.{key}" for key in old}
+    complaints.of_whole(whole, where, found_in)
+    return whole, {name: read[name] for name in uses}, found_in
 
 
 def _read_list(
@@ -304,6 +374,7 @@ def _read_materials(
                        if key not in ("look", "surface", "fracture")}
             looks[name] = _read_look(table, where, complaints)
         material = read_section(Material, physics, where, complaints)
+        complaints.of_whole(material, where)
         materials[name] = material or Material()
     return materials, looks
 
@@ -313,7 +384,9 @@ def _read_look(
 ) -> Look | MaterialLook:
     """Read [materials.<name>.look], or .surface and .fracture."""
     if "surface" not in table and "fracture" not in table:
-        return read_section(Look, table.get("look", {}), f"{where}.look", complaints) or Look()
+        plain = read_section(Look, table.get("look", {}), f"{where}.look", complaints)
+        complaints.of_whole(plain, f"{where}.look")
+        return plain or Look()
     if "look" in table:
         complaints.add(f"{where}.look", "stands beside surface or fracture; keep either look or "
                                         "those two")
@@ -328,6 +401,8 @@ def _read_look(
                        "texture the surface, and give them an albedo")
     finishes = [read_section(Finish, values, where, complaints)
                 for values in finish_tables(given["surface"], given["fracture"])]
+    for side, finish in zip(given, finishes, strict=True):
+        complaints.of_whole(finish, f"{where}.{side}")
     look = MaterialLook(*(finish or Finish() for finish in finishes))
     if look.surface.texture and look.surface.kind == "glass":
         complaints.add(f"{where}.surface.texture",
@@ -352,6 +427,7 @@ def _take_collider_looks(
         base = {} if values.get("preset") else COLLIDER_LOOK
         whole, _ = finish_tables({**base, **values}, {})
         looks.append(read_section(Finish, whole, where, complaints) or Finish())
+        complaints.of_whole(looks[-1], where)
         if looks[-1].kind == "glass":
             complaints.add(where, "is of glass, but only bodies can be; take another preset or "
                                   "kind, or visible = false")
@@ -384,37 +460,90 @@ def _word_advice(name: str) -> str:
             "starting with a letter or digit, at most 64 long, so that no file leaves its folder")
 
 
-def _check_time(table: Any, complaints: Complaints) -> None:
-    if isinstance(table, dict) and {"steps_per_frame", "time_scale"} <= table.keys():
-        complaints.add("time", "gives both steps_per_frame and time_scale; keep one of them")
+def _check_time(
+    table: Any, time: Time | None, sim: Sim | None, complaints: Complaints
+) -> None:
+    given = [key for key in ("steps_per_frame", "time_scale", "time_keys")
+             if isinstance(table, dict) and key in table]
+    if len(given) > 1:
+        complaints.add("time", f"gives both {given[0]} and {given[1]}; keep one of them")
+    if sim is not None and not SOLVERS[sim.method].counts_steps and "steps_per_frame" in given:
+        complaints.add("time.steps_per_frame", f"does not go with method = \"{sim.method}\", whose "
+                       "steps are no part of a frame; remove it for real time, or give time_scale")
+    if time is not None and "time_keys" in given and not time.time_keys:
+        complaints.add("time.time_keys", "found no key; give one or more [frame, speed], or "
+                                         "time_scale for one speed in all frames")
+
+
+def _headings(bodies: tuple[Body, ...], thrown: tuple[int, ...]) -> tuple[str, ...]:
+    """Return where each body stands in the file; those of projectiles are the last."""
+    n_own = len(bodies) - len(thrown)
+    return (*(f"bodies[{i + 1}]" for i in range(n_own)), *(f"projectiles[{n}]" for n in thrown))
 
 
 def _check_bodies(
-    bodies: tuple[Body, ...], document: Mapping[str, Any], materials: Mapping[str, Material],
-    complaints: Complaints,
+    bodies: tuple[Body, ...], headings: tuple[str, ...], document: Mapping[str, Any],
+    materials: Mapping[str, Material], complaints: Complaints,
 ) -> None:
     if not document.get("bodies"):
         complaints.add("bodies", "there is nothing to break; write at least one [[bodies]] "
                                  "with material and cells, a box or a mesh")
     seen: set[str] = set()
-    for i, body in enumerate(bodies):
-        where = f"bodies[{i + 1}]"
+    for where, body in zip(headings, bodies, strict=True):
+        if where.startswith("projectiles"):
+            complaints.of_whole(body, where)
         if not is_plain_word(body.name):
             complaints.add(f"{where}.name", _word_advice(body.name))
         if body.name in seen:
             complaints.add(f"{where}.name", f"found {shown(body.name)}, which another body has "
                                             "already; give each body its own name")
         seen.add(body.name)
-        for key, message in body.complaints():
-            complaints.add(f"{where}{'.' + key if key else ''}", message)
         if body.mesh.startswith(ASSET):
             _check_asset(body.mesh, where, complaints)
-        if body.material not in materials:
+        # Of a projectile without one it is said that it needs one.
+        if body.material not in materials and (body.material or where.startswith("bodies")):
             near = nearest(body.material, materials)
             fix = (f"did you mean {shown(near)}?" if near
                    else f"write a [materials.{cut(body.material)}]")
             complaints.add(f"{where}.material",
                            f"found {shown(body.material)}, which this file does not define; {fix}")
+
+
+def _check_places(
+    bodies: tuple[Body, ...], floor: Floor | None, complaints: Complaints
+) -> None:
+    """Refuse bodies that stand on what is not there, or in a ring on one another."""
+    on = {body.name: body.stands_on for body in bodies}
+    rings = _rings(on)
+    for i, body in enumerate(bodies):
+        where = f"bodies[{i + 1}].place"
+        if body.place == ON_FLOOR and floor is not None and not floor.enabled:
+            complaints.add(where, f"found {shown(body.place)}, but floor.enabled is false; enable "
+                                  "the floor, or give the center")
+        if body.stands_on and body.stands_on not in on:
+            near = nearest(body.stands_on, on)
+            fix = f"did you mean {shown(ON + near)}?" if near else (
+                f"the bodies are {cut(', '.join(on))}")
+            complaints.add(where, f"found {shown(body.place)}, which is no body; {fix}")
+        if body.name in rings:
+            complaints.add(where, f"found {shown(body.place)}, but what is below stands on this "
+                                  "body; place one of them on the floor or by its center")
+
+
+def _rings(on: Mapping[str, str]) -> set[str]:
+    """Return the names that come back to themselves, each being on another."""
+    seen: dict[str, str] = {}           # by whose walk
+    rings: set[str] = set()
+    for begin in on:
+        name = begin
+        while name in on and name not in seen:
+            seen[name] = begin
+            name = on[name]
+        # Met on the same walk: all from there on are in a ring.
+        while seen.get(name) == begin and name not in rings:
+            rings.add(name)
+            name = on[name]
+    return rings
 
 
 def _check_asset(mesh: str, where: str, complaints: Complaints) -> None:
@@ -457,14 +586,22 @@ def _check_directions(
                                               "or too short; give the direction toward the light")
 
 
-def _check_picture(camera: Camera | None, keys: tuple[CameraKey, ...], film: Film | None,
-                   complaints: Complaints) -> None:
-    """Note what is wrong with the camera, its keys and the film taken as wholes."""
-    for name, message in camera.complaints() if camera is not None else ():
-        complaints.add(f"camera.{name}", message)
+def _check_wholes(
+    sections: Mapping[str, Any], lists: Mapping[str, tuple[Any, ...]], complaints: Complaints
+) -> None:
+    """Note what is wrong with the keys of each section and of each entry of a list together."""
+    for name, section in sections.items():
+        complaints.of_whole(section, name)
+    for name, items in lists.items():
+        for i, item in enumerate(items):
+            complaints.of_whole(item, f"{name}[{i + 1}]")
+
+
+def _check_camera_keys(
+    camera: Camera | None, keys: tuple[CameraKey, ...], complaints: Complaints
+) -> None:
+    """Note keys that do not follow one another, or stand beside another way of the camera."""
     for i, key in enumerate(keys):
-        for name, message in key.complaints():
-            complaints.add(f"camera_keys[{i + 1}].{name}", message)
         if i and not key.frame - keys[i - 1].frame >= CLOSEST_KEYS:
             complaints.add(f"camera_keys[{i + 1}].frame",
                            f"found {key.frame:g}, which stands after {keys[i - 1].frame:g}; frames "
@@ -472,16 +609,18 @@ def _check_picture(camera: Camera | None, keys: tuple[CameraKey, ...], film: Fil
     if keys and camera is not None and camera.usd:
         complaints.add("camera_keys", "stand beside camera.usd, which moves the camera already; "
                                       "keep one of them")
-    for name, message in film.complaints() if film is not None else ():
-        complaints.add(f"render.{name}", message)
 
 
-def _check_controls(lists: Mapping[str, tuple[Any, ...]], complaints: Complaints) -> None:
-    """Note what is wrong with projectiles, colliders and the like taken as wholes."""
-    for name in ("projectiles", "colliders", "regions", "weakening", "cracks"):
-        for i, item in enumerate(lists[name]):
-            for key, message in item.complaints():
-                complaints.add(f"{name}[{i + 1}]{'.' + key if key else ''}", message)
+def _check_controls(lists: Mapping[str, tuple[Any, ...]], materials: Mapping[str, Material],
+                    complaints: Complaints) -> None:
+    """Note regions of bodies that there are not, and balls of materials that there are not."""
+    for i, ball in enumerate(lists["projectiles"]):
+        if ball.material and ball.material not in materials:
+            near = nearest(ball.material, list(materials))
+            fix = (f"did you mean {shown(near)}?" if near
+                   else f"the materials are {cut(', '.join(materials)) or 'none'}")
+            complaints.add(f"projectiles[{i + 1}].material",
+                           f"found {shown(ball.material)}, which is no material; {fix}")
     bodies = [body.name for body in lists["bodies"]]
     for i, region in enumerate(lists["regions"]):
         if region.body and region.body not in bodies:

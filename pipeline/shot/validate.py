@@ -58,6 +58,20 @@ class Complaints:
         told = len(self._told) < MOST_TOLD
         self.add(field, f"unknown key{self._advice(key, sorted(known))}" if told else "")
 
+    def of_whole(
+        self, section: Any, where: str, found_in: Mapping[str, str] | None = None
+    ) -> None:
+        """Note what a section, read from ``where``, says of its keys taken together.
+
+        It may have a method ``complaints()`` that yields (key, sentence), of the section itself
+        with an empty key. ``found_in`` tells where a key stands that has moved.
+        """
+        if not hasattr(section, "complaints"):
+            return
+        for key, message in section.complaints():
+            place = f"{where}.{key}" if key else where
+            self.add((found_in or {}).get(place, place), message)
+
     def _advice(self, key: str, known: list[str]) -> str:
         if (near := nearest(key, known)) is not None:
             return f"; did you mean '{near}'?"

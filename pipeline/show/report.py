@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from vfx.pipeline.errors import MissingInput, PipelineError
-from vfx.pipeline.quantities import as_clock, as_pace, as_size
+from vfx.pipeline.quantities import as_clock, as_pace, as_size, as_time
 from vfx.pipeline.shot import checks
 from vfx.pipeline.shot.frames import format_frames, frames_text
 from vfx.pipeline.shot.needs import (
@@ -131,8 +131,7 @@ def check_report(work: Work) -> tuple[list[str], list[PipelineError]]:
     try:
         plan = plan_needs(shot, host_memory())
         lines[2:2] = [
-            *_body_lines(shot, plan), f"time        {plan.time_text()} a frame: "
-            f"{plan.frame_time * 1e3:.4g} ms a frame, {as_pace(plan.frame_time * shot.fps)}"]
+            *_body_lines(shot, plan), f"time        {plan.time_text()} a frame: {_time_text(shot)}"]
         check_physics(shot, host_memory())
         lines[-1:-1] = _sim_lines(shot, plan)
     except PipelineError as error:
@@ -176,7 +175,8 @@ def _body_lines(shot: Shot, plan: Plan[Any]) -> list[str]:
     reports = mesh_reports(shot.bodies)
     lines = []
     for number, body in enumerate(shot.bodies[:MOST_TOLD]):
-        lines.append(f"  {body.name:<10}{plan.body_text(number)}")
+        never = "; it never breaks" if body.whole else ""
+        lines.append(f"  {body.name:<10}{plan.body_text(number)}{never}")
         if body.name in reports:
             lines += [f"  {'':<10}{line}" for line in reports[body.name].lines()]
     return lines
@@ -186,7 +186,7 @@ def _sim_lines(shot: Shot, plan: Plan[Any]) -> list[str]:
     """Return what the stages need, and how long the simulation may take here."""
     from vfx.geometry.divide.build import solid_bytes
 
-    memory = max(plan.memory, solid_bytes(shot.bodies))
+    memory = max(plan.memory, solid_bytes(shot.placed_bodies))
     return [
         *(f"{'' if number else SIM.name:<12}{line}" for number, line in enumerate(plan.lines())),
         f"memory      about {as_size(memory)} ({as_size(host_memory())} available)",
@@ -208,13 +208,30 @@ def _duration_lines(shot: Shot) -> list[str]:
     ]
 
 
+def _time_text(shot: Shot) -> str:
+    """Return how much of the world's time frames take, and how fast that is."""
+    if not shot.clock.time_keys:
+        return f"{shot.frame_time * 1e3:.4g} ms a frame, {pace_text(shot)}"
+    total = as_time(shot.time_of(shot.last_frame))
+    return f"{total} in {len(shot.frames)} frames, {pace_text(shot)}"
+
+
+def pace_text(shot: Shot) -> str:
+    """Return the speed of a shot, or how it goes from key to key."""
+    if not shot.clock.time_keys:
+        return as_pace(shot.frame_time * shot.fps)
+    keys = [f"{speed:g} at {shot.first_frame + frame:g}" for frame, speed in shot.clock.time_keys]
+    more = len(keys) - MOST_TOLD
+    return "speed " + ", ".join(keys[:MOST_TOLD]) + (f" and {more:,} more" if more > 0 else "")
+
+
 def _controls_text(shot: Shot) -> str:
     """Return what acts on the bodies, in one line; empty where nothing does."""
     kinds = (("projectile", shot.projectiles), ("collider", shot.colliders),
              ("region", shot.regions), ("weakening", shot.weakening), ("crack", shot.cracks))
     words = [f"{len(items)} {name}{'s' if len(items) > 1 else ''}" for name, items in kinds
              if items]
-    heavy = sum(projectile.mass > 0.0 for projectile in shot.projectiles)
+    heavy = sum(projectile.has_mass for projectile in shot.projectiles)
     if heavy:
         words[0] += f" ({heavy} with a mass)"
     return ", ".join(words)

@@ -21,11 +21,11 @@ from PIL import Image
 
 from vfx.pipeline.errors import DamagedFile, MissingInput
 from vfx.pipeline.progress import BEGUN, LOG_FOLDER, TIMINGS_FILE
-from vfx.pipeline.quantities import as_clock, as_pace
+from vfx.pipeline.quantities import as_clock
 from vfx.pipeline.shot.frames import format_frames, frames_text
 from vfx.pipeline.show.pass_colors import pass_pixels
 from vfx.pipeline.show.preview import Pixels
-from vfx.pipeline.show.report import state_rows
+from vfx.pipeline.show.report import pace_text, state_rows
 from vfx.pipeline.show.review import FOLDER
 from vfx.pipeline.stages.comp import Footage, pass_text, sequence_names
 from vfx.pipeline.stages.run import shot_warnings
@@ -153,7 +153,10 @@ def _plots(work: Work, history: dict[int, dict[str, float]]) -> list[dict[str, A
     table.read()
     columns = table.columns()
     time = columns.get("time", np.full_like(columns["step"], np.nan))
-    frame = shot.first_frame + time / shot.frame_time
+    # Where the speed changes, finer than the eye tells from a curve.
+    sample = np.linspace(shot.first_frame, shot.last_frame, 20 * len(shot.frames) + 1)
+    frame = (shot.first_frame + time / shot.frame_time if not shot.clock.time_keys else
+             np.interp(time, [shot.time_of(each) for each in sample.tolist()], sample))
 
     def column(name: str, label: str = "") -> list[dict[str, Any]]:
         if name not in columns:
@@ -218,7 +221,7 @@ def _timings(work: Work) -> list[list[str]]:
 def _facts(work: Work) -> list[list[str]]:
     """Return what the shot says, as a reader of its pictures wants to know it."""
     shot = work.shot
-    rows = [["time", f"{shot.plan.time_text()} a frame, {as_pace(shot.frame_time * shot.fps)}"]]
+    rows = [["time", f"{shot.plan.time_text()} a frame, {pace_text(shot)}"]]
     for body in shot.bodies:
         material = shot.materials[body.material]
         rows.append([f"body {body.name}", f"{body.material}: density {material.density:g} kg/m^3, "

@@ -20,7 +20,7 @@ from vfx.pipeline.errors import MissingInput, ShotError
 from vfx.pipeline.shot.colliders import collider_props
 from vfx.pipeline.show.pass_colors import pass_pixels, ramp
 from vfx.pipeline.show.preview import Pixels, display_pixels
-from vfx.pipeline.stages.render import check_solid_uv, near_frames
+from vfx.pipeline.stages.render import check_solid_uv, near_frames, neighbors
 from vfx.pipeline.stages.stage import Stage
 from vfx.pipeline.stages.table import ALIGN, GEOMETRY
 from vfx.pipeline.work.folder import Work
@@ -110,8 +110,7 @@ def make_view(work: Work, device: Device, request: ViewRequest, say: Callable[[s
     if request.show == "shot" and request.frame is not None:
         following = request.frame + 1 if request.frame < shot.last_frame else None
         if following in near_frames(shot, request.frame) and _is_done(work, ALIGN, following):
-            near = Neighbors(None, _pieces(work, following),
-                             shot.frame_time)
+            near = neighbors(shot, request.frame, None, _pieces(work, following))
     faces = all_faces(solid)
     check_solid_uv(shot, solid, faces)
     shown, legend, looks = solid, None, dict(shot.looks)
@@ -152,7 +151,7 @@ def _built(work: Work, device: Device, say: Callable[[str], None],
 
     say("preview: geometry is not done; the bodies are divided in memory")
     try:
-        return build_solid(device, work.shot.bodies, progress=progress).solid
+        return build_solid(device, work.shot.placed_bodies, progress=progress).solid
     except ValueError as error:
         raise ShotError(f"{work.shot.path}: {error}") from None
 
@@ -302,7 +301,10 @@ def _values(work: Work, solid: Solid, now: Pieces, name: str) -> tuple[Any, str]
     from vfx.sim.control.controls import make_world
 
     world = make_world(solid, work.shot.setup, work.inputs.densities())
-    return work.shot.solver.strain_limits(world), "strain limit"
+    limit = work.shot.solver.strain_limits(world)
+    # Bodies that never break have the colour of the strongest that does.
+    strongest = limit[np.isfinite(limit)].max(initial=0.0)
+    return np.minimum(limit, strongest), "strain limit"
 
 
 def _with_legend(pixels: Pixels, legend: Legend) -> Pixels:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from vfx.pipeline.shot.shot_file import Shot
     from vfx.pipeline.stages.job import Job
     from vfx.pipeline.work.cache import Published
+    from vfx.raytrace.camera.motion import Neighbors
 
 CONFIG_HASH = "vfx/configHash"
 PLACE = "vfx/place"
@@ -158,14 +159,22 @@ def _publish(path: Path, channels: Mapping[str, Array], header: Mapping[str, Any
     return publish(path, write)
 
 
-def _near(job: Job, frame: int) -> Any:
+def _near(job: Job, frame: int) -> Neighbors:
     """Return the frames beside one, as far as its picture takes them."""
+    read = {near: _pieces(job, near) for near in near_frames(job.shot, frame)}
+    return neighbors(job.shot, frame, read.get(frame - 1), read.get(frame + 1))
+
+
+def neighbors(shot: Shot, frame: int, previous: Pieces | None,
+              following: Pieces | None) -> Neighbors:
+    """Return the frames beside one, and how time passes from it."""
     from vfx.raytrace.camera.motion import Neighbors
 
-    shot = job.shot
-    read = {near: _pieces(job, near) for near in near_frames(shot, frame)}
-    return Neighbors(read.get(frame - 1), read.get(frame + 1),
-                     shot.frame_time)
+    if not shot.clock.time_keys:
+        return Neighbors(previous, following, shot.frame_time)
+    begin = shot.time_of(frame)
+    return Neighbors(previous, following, shot.speed_at(frame) / shot.fps,
+                     lambda time: shot.time_of(frame + time) - begin)
 
 
 def _pieces(job: Job, frame: int) -> Pieces:

@@ -240,6 +240,8 @@ class _Run:
                     self._save(solver)
                 self._job.stop.check()
                 outcome = solver.advance(sample, _CHUNK_SECONDS)
+                for line in solver.news():
+                    self._job.progress.say(f"sim: {line}")
                 if outcome is Outcome.REACHED:
                     self._sample(solver, is_frame=solver.time == end)
                 if solver.time < end and time.monotonic() - self._saved > self._pause:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
+from vfx.geometry.handoff.bodies import ON_FLOOR
 from vfx.pipeline.shot import checks, needs
 from vfx.pipeline.shot.colliders import is_seen
 from vfx.pipeline.shot.inputs import Inputs
@@ -27,14 +28,27 @@ from vfx.pipeline.stages.stage import (
 
 if TYPE_CHECKING:
     from vfx.pipeline.shot.shot_file import Shot
-    from vfx.sim.settings import Collider
+    from vfx.sim.settings import Collider, Projectile
+
+
+#: Keys that came later, and what they are where a shot does not use them: old results stay good.
+_LATER = {"place": "free", "drop": 0.0, "fall_speed": 0.0}
+#: What says that a projectile is a body; those are in the list of bodies.
+_NOT_OF_BALLS = ("box", "mesh", "height", "rotation", "angular_velocity", "elements")
+#: What only contact takes of a ball.
+_OF_CONTACT = ("push", "material", "restitution", "friction")
 
 
 def _shape(shot: Shot) -> Any:
     # A mesh counts by what is in it, not by where it lies.
-    left_out = ("velocity", "angular_velocity", "mesh")
-    return [{key: value for key, value in dataclasses.asdict(body).items() if key not in left_out}
-            for body in shot.bodies]
+    left_out = ("velocity", "angular_velocity", "mesh", "whole")
+    shapes = [{key: value for key, value in dataclasses.asdict(body).items()
+               if key not in left_out and (key not in _LATER or value != _LATER[key])}
+              for body in shot.bodies]
+    for shape in shapes:
+        if shape.get("place") == ON_FLOOR:
+            shape["floor"] = shot.floor.height
+    return shapes
 
 
 def physics_section(shot: Shot) -> Any:
@@ -42,8 +56,10 @@ def physics_section(shot: Shot) -> Any:
     return {
         "sim": dataclasses.asdict(shot.sim),
         "solver": dataclasses.asdict(shot.solver_settings),
+        **({"rooms": {name: dataclasses.asdict(each)
+                      for name, each in shot.room_settings.items()}} if shot.room_settings else {}),
         "floor": dataclasses.asdict(shot.floor),
-        "projectiles": [dataclasses.asdict(item) for item in shot.projectiles],
+        "projectiles": [_ball(shot, item) for item in shot.projectiles],
         "colliders": [{key: value for key, value in dataclasses.asdict(item).items()
                        if key != "visible"} for item in shot.colliders],
         "regions": [dataclasses.asdict(item) for item in shot.regions],
@@ -52,9 +68,19 @@ def physics_section(shot: Shot) -> Any:
                       for item in shot.weakening],
         "cracks": [dataclasses.asdict(item) for item in shot.cracks],
         "materials": [dataclasses.asdict(shot.materials[body.material]) for body in shot.bodies],
-        "velocity": [[body.velocity, body.angular_velocity] for body in shot.bodies],
-        "time": [shot.first_frame, shot.clock.steps_per_frame, shot.clock.frame_time],
+        "velocity": [[body.velocity, body.angular_velocity,
+                      *([{"fall_speed": body.fall_speed}] if body.fall_speed else []),
+                      *(["whole"] if body.whole else [])] for body in shot.bodies],
+        "time": [shot.first_frame, shot.clock.steps_per_frame, shot.clock.frame_time,
+                 *([shot.clock.time_keys] if shot.clock.time_keys else [])],
     }
+
+
+def _ball(shot: Shot, ball: Projectile) -> Any:
+    """Return what of a projectile counts: by contact its mass, else not what contact takes."""
+    left_out = _NOT_OF_BALLS if ball.touches else (*_NOT_OF_BALLS, *_OF_CONTACT)
+    keys = {key: value for key, value in dataclasses.asdict(ball).items() if key not in left_out}
+    return keys | ({"mass": ball.mass_of(shot.materials)} if ball.touches else {})
 
 
 def _density(shot: Shot) -> Any:
@@ -88,6 +114,9 @@ def picture_section(shot: Shot) -> Any:
             [number, _shape_and_way(shot.colliders[number]),
              dataclasses.asdict(shot.collider_looks[number])] for number in seen]
         picture["time"] = shot.clock.frame_time or shot.clock.steps_per_frame
+    if shot.clock.time_keys:
+        # Between frames things go as fast as time does.
+        picture["time_keys"] = [shot.first_frame, shot.clock.time_keys]
     return picture
 
 

@@ -1,7 +1,8 @@
 """Pieces between frames: where they are while the shutter is open, and where they go next.
 
 A piece goes evenly: its centre of mass straight, its rotation about one axis at one speed, from
-its place in one frame to that in the next, so that both are met exactly. Pieces are those of the
+its place in one frame to that in the next, so that both are met exactly; where the speed of the
+shot changes, evenly in simulated time. Pieces are those of the
 frame that is rendered; one that splits before the next moves on as its largest part, which keeps
 its id. Motion vectors know better: every element goes where it is in the next frame. Nodes
 of pieces that deform go evenly to where they are then; beyond the ends of a shot pieces keep their
@@ -11,7 +12,8 @@ shape.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -35,12 +37,24 @@ class Neighbors:
     """The frames before and after one, where there are any.
 
     Beyond the ends of a shot pieces go on at their velocities, and balls as they went from or to
-    the frame that there is; ``step`` [s] is the simulated time from frame to frame.
+    the frame that there is; ``step`` [s] is the simulated time from frame to frame. Where it
+    changes, ``passed`` says how much [s] has passed a part of a frame later or, below 0, before.
     """
 
     previous: Pieces | None = None
     following: Pieces | None = None
     step: float = 0.0
+    passed: Callable[[float], float] | None = None
+
+    def seconds(self, time: float) -> float:
+        """Return the simulated time [s] that passes in ``time`` frames."""
+        return time * self.step if self.passed is None else self.passed(time)
+
+    def part(self, time: float) -> float:
+        """Return how much of the way to the next frame, or the one before, is gone by then."""
+        if self.passed is None:
+            return abs(time)
+        return self.passed(time) / self.passed(math.copysign(1.0, time))
 
 
 def shutter_times(camera: Camera, count: int) -> Array:
@@ -54,12 +68,12 @@ def moved_pieces(pieces: Pieces, near: Neighbors, time: float, faces: Faces) -> 
     """Return pieces and balls at ``time`` frames after their own, from -1 to 1."""
     if time == 0.0:
         return pieces
-    seconds = pieces.time + time * near.step
+    seconds = pieces.time + near.seconds(time)
     other = end_of_way(pieces, near, faces, forward=time > 0.0)
-    part = abs(time)
+    part = near.part(time)
     rest = rest_centers(pieces)
     begin, end = pieces.center, turned(other.rotation, rest) + other.translation
-    turn = _rotation_between(pieces, other, near.step * np.sign(time))
+    turn = _rotation_between(pieces, other, near.seconds(math.copysign(1.0, time)))
     rotation = Rotation.from_rotvec(part * turn).as_matrix() @ pieces.rotation
     center = _between(begin, end, part)
     balls = _between(pieces.projectile_position, other.projectile_position, part)
@@ -96,14 +110,19 @@ def end_of_way(pieces: Pieces, near: Neighbors, faces: Faces, *, forward: bool) 
 
 def coasted(pieces: Pieces, near: Neighbors, *, forward: bool) -> Pieces:
     """Return pieces and balls that went on evenly for a frame, or came so."""
-    seconds = near.step if forward else -near.step
+    seconds, other_way = near.seconds(1.0), near.seconds(-1.0)
+    if not forward:
+        seconds, other_way = other_way, seconds
     rest = rest_centers(pieces)
     rotation = (Rotation.from_rotvec(seconds * pieces.angular_velocity).as_matrix()
                 @ pieces.rotation)
     center = pieces.center + seconds * pieces.velocity
     balls, known = pieces.projectile_position, near.previous if forward else near.following
     if known is not None and len(known.projectile_position) == len(balls):
-        balls = 2.0 * balls - known.projectile_position
+        if near.passed is None:
+            balls = 2.0 * balls - known.projectile_position
+        else:
+            balls = balls + (seconds / other_way) * (known.projectile_position - balls)
     return dataclasses.replace(pieces, time=pieces.time + seconds, rotation=rotation,
                                center=center, translation=center - turned(rotation, rest),
                                projectile_position=balls)

@@ -9,16 +9,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from chaotic_plate import SHOT
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from stand_ins import SHOT
 
 from vfx.geometry.handoff.bodies import Body
 from vfx.pipeline.errors import MissingInput, ShotError
 from vfx.pipeline.shot.needs import check_physics, plan_needs
-from vfx.pipeline.shot.shot_file import LISTS, SECTIONS, Shot, load_shot
+from vfx.pipeline.shot.shot_file import LISTS, SECTIONS, Shot, load_shot, tables
 from vfx.pipeline.shot.validate import Complaints, read_section
 from vfx.pipeline.stages.table import physics_section, picture_section
+from vfx.sim.settings import Projectile
 
 any_file = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None,
                     max_examples=60)
@@ -61,8 +62,8 @@ def test_every_default_satisfies_its_own_rule() -> None:
         for field in dataclasses.fields(cls):
             rule = field.metadata["rule"]
             value = getattr(section, field.name)
-            # Zeros stand for keys of a body that are not given.
-            if cls is not Body or np.any(value):
+            # Zeros stand for keys of a body, or of what is thrown as one, that are not given.
+            if cls not in (Body, Projectile) or np.any(value):
                 assert rule.complaint(value) is None, f"{name}.{field.name}"
 
 
@@ -242,6 +243,43 @@ def test_advice_on_a_step_is_the_step_that_auto_takes(shot_file: Path) -> None:
     message = physics_refusal(shot_file.parent, text.replace("seed = 1", "timestep = 1.0"))
     shot = load_shot(write(shot_file.parent, text.replace("seed = 1", "timestep = 'auto'")))
     assert f"use timestep = {shot.plan.settings.timestep!r} or timestep = \"auto\"" in message
+
+
+EVERY_SECTION = """
+[[projectiles]]
+position = [0, 0, 1]
+velocity = [0, 0, -3]
+[[colliders]]
+[[regions]]
+fixed = true
+[[weakening]]
+[[cracks]]
+origin = [0, 0, 0]
+u = [1, 0, 0]
+v = [0, 0, 1]
+[[area_lights]]
+position = [0, 1, 0]
+[[camera_keys]]
+frame = 1001
+[materials.stone.surface]
+preset = "stone"
+"""
+PLACES = {"[materials.<name>]": "materials.glass",
+          "[materials.<name>.look]": "materials.glass.look",
+          "[materials.<name>.surface]": "materials.stone.surface"}
+
+
+@pytest.mark.parametrize("heading", tables())
+def test_every_section_is_asked_whether_its_keys_go_together(
+    tmp_path: Path, heading: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A class of settings has ``complaints``, and needs nothing else to be heard."""
+    write(tmp_path, SHOT + EVERY_SECTION)
+    monkeypatch.setattr(tables()[heading], "complaints", lambda section: iter(
+        [("odd", "is beside even"), ("", "does nothing")]), raising=False)
+    place = PLACES.get(heading) or (heading[2:-2] + "[1]" if heading[1] == "[" else heading[1:-1])
+    message = refusal(tmp_path, SHOT + EVERY_SECTION)
+    assert f"{place}.odd: is beside even" in message and f"{place}: does nothing" in message
 
 
 MESH_SHOT = """\

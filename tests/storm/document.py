@@ -38,6 +38,7 @@ AFFORDABLE: dict[str, float] = {
 }
 #: Keys that follow from one another, and are left alone in shots that are run.
 LEFT_ALONE = {"frames", "name", "mesh", "usd", "usd_camera", "denoise", "timestep", "time_scale",
+              "time_keys", "place", "drop", "fall_speed",
               "material", "spacing", "cells", "box", "body"}
 
 _WRONG: tuple[Any, ...] = (
