@@ -12,6 +12,6 @@ class Align:
     """How pieces follow their particles."""
 
     transition_frames: int = setting(
-        0, "Frames in which a piece passes from the motion of what it broke off to its own; 0 for "
-        "at once. A few take away the jerk of pieces that hung by a thin bridge.",
+        4, "Frames in which a piece passes from the motion of what it broke off to its own; 0 for "
+        "at once, with the jerk of pieces that hung by a thin bridge.",
         at_least=0, at_most=48)

@@ -52,7 +52,7 @@ def test_a_second_run_makes_nothing(shot_file: Path, vfx) -> None:
     ("steps_per_frame = 25", "steps_per_frame = 30", "sim"),
     ("[sim]", "[sim]\ngravity = [0, -1.0, 0]", "sim"),
     ("[sim]", "[[projectiles]]\nposition = [0, 0, 1]\nvelocity = [0, 0, -1]\n[sim]", "sim"),
-    ("[sim]", "[align]\ntransition_frames = 4\n[sim]", "align"),
+    ("[sim]", "[align]\ntransition_frames = 7\n[sim]", "align"),
     ("focal_length = 50.0", "focal_length = 35.0", "render"),
     ("exposure = 0.0", "exposure = 1.0", "render"),
     ("specular = 0.1", "specular = 0.2", "render"),
