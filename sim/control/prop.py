@@ -13,6 +13,7 @@ around those as far as it does from a face, not as far as the faces extended wou
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -31,6 +32,8 @@ FILE, HEADER = "sim/control/prop.cu", "sim/control/prop.cuh"
 LARGEST_IMPULSE = 2.0**44
 #: Words of a cluster's list of hulls, as prop.cuh has it.
 NEAR_WORDS, NEVER_LOOKED = 24, -2
+#: Hulls whose planes are remembered: things beside an impact are told anew at every tick of it.
+KNOWN_HULLS = 8192
 #: Planes of a hull count as one where their normals differ by less.
 SAME_PLANE = 1e-9
 
@@ -178,8 +181,16 @@ def hull_planes(corner: Array) -> Array:
     """Return the planes (p, 4) around the hull of (v, 3) corners: unit normal, and distance [m].
 
     They are those of its faces, and one through each edge and each corner, halfway between the
-    faces that meet there.
+    faces that meet there. Those of a hull that was asked for before are known already.
     """
+    given = np.ascontiguousarray(corner, np.float64)
+    return _planes_of(given.tobytes(), len(given))
+
+
+@functools.lru_cache(maxsize=KNOWN_HULLS)
+def _planes_of(data: bytes, count: int) -> Array:
+    """Return the planes of a hull whose corners are given as bytes."""
+    corner = np.frombuffer(data).reshape(count, 3)
     middle = corner.mean(axis=0)
     scale = float(np.abs(corner - middle).max())
     hull = ConvexHull((corner - middle) / scale)
@@ -196,7 +207,9 @@ def hull_planes(corner: Array) -> Array:
     normal = normal / np.linalg.norm(normal, axis=1)[:, None]
     _, first = np.unique(np.round(normal / SAME_PLANE / 10.0), axis=0, return_index=True)
     normal = normal[np.sort(first)]
-    return np.column_stack([normal, (corner @ normal.T).max(axis=0)])
+    planes = np.column_stack([normal, (corner @ normal.T).max(axis=0)])
+    planes.flags.writeable = False
+    return planes
 
 
 def hull_ball(corner: Array) -> Array:
