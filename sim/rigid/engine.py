@@ -9,7 +9,6 @@ are stored in the engine, so that a snapshot brings them back.
 from __future__ import annotations
 
 import importlib.util
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -278,6 +277,11 @@ class Engine:
         for key in keys:
             self._body[key].wake_up()
 
+    def sleep(self, keys: Sequence[int]) -> None:
+        """Put bodies to sleep."""
+        for key in keys:
+            self._body[key].sleep()
+
     def foresee(self, keys: Sequence[int], distance: Array) -> None:
         """Look for contacts as far [m] ahead of bodies as they may go in a step."""
         for key, ahead in zip(keys, (distance / self.unit).tolist(), strict=True):
@@ -313,7 +317,7 @@ class Engine:
         parameters = self._world.integration_parameters
         parameters.dt = duration
         stiff = min(_STIFFNESS, _MOST_STIFF * SUBSTEPS / duration)
-        for name, share in (("contact_softness", 1.0), ("static_contact_softness", 2.0)):
+        for name, share in (("contact_softness", 1.0), ("static_contact_softness", 4.0)):
             setattr(parameters, name, self._rapier.SpringCoefficients(share * stiff, _DAMPING))
         self._world.step()
         if not self._world.quarantine.is_empty():

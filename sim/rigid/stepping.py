@@ -10,7 +10,7 @@ import numpy as np
 
 from vfx.geometry.handoff.types import Array
 from vfx.sim.rigid import flight
-from vfx.sim.rigid.engine import SUBSTEPS, Engine, Frame
+from vfx.sim.rigid.engine import STILL_SPEED, SUBSTEPS, Engine, Frame
 from vfx.sim.rigid.rows import Rows
 
 #: What a velocity may be off by that only rounding changed, relative.
@@ -19,6 +19,9 @@ _ROUNDING = 3e-6
 _ASTRAY = 1e-4
 #: Contacts slower than this [m/s] for so long [s] are damped at a rate [1/s].
 _SLOW, _SLOW_TIME, _CALM = 0.02, 0.25, 8.0
+#: When all that is awake has been slow and in contact for so long [s], it is put to sleep: jammed
+#: pieces creep apart by contacts that come and go, and each keeps the engine from it.
+_TIRED = 1.5
 #: Rolling resistance of what has edges, relative to that of balls.
 _EDGED = 4.0
 #: Changes of the speed of a surface [m/s] below this are not worth telling the engine.
@@ -38,6 +41,7 @@ class Stepper:
         # The engine does not list what was put into it after its last step.
         awake = np.union1d(engine.awake(), np.flatnonzero(rows.alive & rows.flying))
         awake = awake[~driven[awake]]
+        before = rows.center[awake]
         ahead = self._fly(rows, awake, duration)
         self._lead(rows, engine, awake, ahead, duration)
         self._foresee(rows, engine, np.union1d(awake, np.flatnonzero(driven)), duration)
@@ -45,6 +49,7 @@ class Stepper:
         rows.center[driven] += rows.velocity[driven] * duration
         self._hold(rows, engine, driven)
         self._take(rows, engine, awake, ahead, driven, duration)
+        self._sleep(rows, engine, awake, rows.center[awake] - before, duration)
 
     def _fly(self, rows: Rows, awake: Array, duration: float) -> Frame:
         """Return where bodies would be after a step in which nothing but gravity acts."""
@@ -148,6 +153,18 @@ class Stepper:
             rows.center[woken], rows.turn[woken] = frame.center, frame.orientation
             rows.velocity[woken], rows.spin[woken] = frame.velocity, frame.spin
             rows.flying[woken] = False
+
+    def _sleep(self, rows: Rows, engine: Engine, awake: Array, way: Array,
+               duration: float) -> None:
+        """Put all to sleep that is awake once all of it has been at rest for long."""
+        if not len(awake) or rows.still[awake].min() < _TIRED:
+            return
+        speed = (np.sqrt((rows.velocity[awake] ** 2).sum(axis=1))
+                 + rows.size[awake] * np.sqrt((rows.spin[awake] ** 2).sum(axis=1)))
+        moved = np.sqrt((way**2).sum(axis=1)) / duration
+        left = engine.awake()
+        if max(speed.max(), moved.max()) < STILL_SPEED and np.isin(left, awake).all():
+            engine.sleep(left.tolist())
 
     def _brake(self, rows: Rows, engine: Engine, ids: Array, wobble: Array,
                duration: float) -> None:
