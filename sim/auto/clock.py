@@ -35,6 +35,10 @@ class Ticks:
         """Return the time [s] of a step."""
         return step * self.timestep
 
+    def duration(self, n_steps: int) -> float:
+        """Return how long [s] so many steps take; a tick takes exactly a tick."""
+        return self.tick if n_steps == self.steps_a_tick else n_steps * self.timestep
+
     def nearest(self, time: float) -> int:
         """Return the step nearest to a time [s]."""
         return round(time / self.timestep)

@@ -33,12 +33,16 @@ class BreakingSpeed:
         body_mass = np.bincount(self._body, self._mass, len(world.solid.length_scale))
         self._least = world.settings.least_mass * body_mass
 
-    def __call__(self, member: Array) -> float:
-        """Return the speed [m/s] for the piece of some elements; infinite where it is too small."""
-        if (len(member) < LEAST_ELEMENTS
-                or self._mass[member].sum() < self._least[self._body[member[0]]]):
-            return np.inf
-        return float(self._speed[member].min())
+    def __call__(self, member: Array) -> tuple[float, float]:
+        """Return the speed [m/s] for the piece of some elements, infinite where it is too small.
+
+        The second number is that of pieces which ``least_mass`` spares, else infinite.
+        """
+        if len(member) < LEAST_ELEMENTS:
+            return np.inf, np.inf
+        speed = float(self._speed[member].min())
+        is_spared = self._mass[member].sum() < self._least[self._body[member[0]]]
+        return (np.inf, speed) if is_spared else (speed, np.inf)
 
 
 def breaking_speeds(world: World[AutoSettings], limit: Array) -> Array:

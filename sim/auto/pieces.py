@@ -1,10 +1,12 @@
 """Pieces between bonds and the engine: who is together, and their rigid motion.
 
 What bonds leave is fitted by Kabsch (:mod:`vfx.geometry.pieces.kabsch`); velocity and angular
-velocity are those that keep the momentum P and the angular momentum L of the particles, with the
-inertia I that the engine has: v = P / m, omega = I^-1 L. The other way round, particles get the
-motion whose L about the centre is that of the rigid piece. Bonds have no memory of shape: a
-rigid piece is as it was at rest, and the strain that is left at the end of an impact is lost.
+velocity are those that keep the momentum P and the angular momentum L of the elements, with the
+inertia I that the engine has: v = P / m, omega = I^-1 L. Particles are points, but an element has
+an extent: beside r x p of its particle it has an angular momentum of its own, that with which it
+came into bonds, for nothing there turns it. So L is kept both ways, and kinetic energy never grows:
+of all motions with this P and L the rigid one has the least. Bonds have no memory of shape: a rigid
+piece is as it was at rest, and the strain that is left at the end of an impact is lost.
 """
 
 from __future__ import annotations
@@ -33,10 +35,11 @@ def parts(solid: Solid, broken: Array, element: Array) -> tuple[int, Array]:
 
 def fit_poses(
     rest: Array, position: Array, velocity: Array, mass: Array, label: Array, inertia: Array,
-    held: Array,
+    held: Array, own: Array,
 ) -> Poses:
     """Return the rigid motion of pieces whose particles moved from rest (n, 3) to here.
 
+    ``own`` (n, 3) [kg m^2/s] is the angular momentum of the elements about their particles.
     ``inertia`` (k, 3, 3) is the engine's, as at rest; ``held`` (k, 3, 3) how what they were a part
     of was turned, for pieces whose particles do not tell it.
     """
@@ -48,7 +51,7 @@ def fit_poses(
         rotation[free] = _settled(held[free], fit.rest_axis[free], fit.axis[free],
                                   fit.free[free] == POINT)
     arm = position - fit.center[label]
-    spin = mass[:, None] * np.cross(arm, velocity - fit.velocity[label])
+    spin = own + mass[:, None] * np.cross(arm, velocity - fit.velocity[label])
     momentum = np.stack([np.bincount(label, spin[:, axis], count) for axis in range(3)], axis=1)
     turned = rotation @ inertia @ np.swapaxes(rotation, 1, 2)
     omega = np.linalg.solve(turned, momentum[:, :, None])[:, :, 0]
@@ -66,23 +69,3 @@ def _settled(held: Array, rest_axis: Array, axis: Array, is_point: Array) -> Arr
     vector = cross * (angle / np.where(sine > 1e-12, sine, 1.0))[:, None]
     turn = Rotation.from_rotvec(np.where(is_point[:, None], 0.0, vector)).as_matrix()
     return np.asarray(turn @ held)
-
-
-def particle_spin(poses: Poses, inertia: Array, position: Array, mass: Array, piece: Array) -> Poses:
-    """Return poses whose angular velocity gives point masses the angular momentum of the pieces.
-
-    A piece of the engine has the inertia of its elements' own extent beside that of their places.
-    Where the points alone have none about an axis, they do not turn about it.
-    """
-    count = len(poses)
-    turned = poses.rotation @ inertia @ np.swapaxes(poses.rotation, 1, 2)
-    momentum = np.einsum("kij,kj->ki", turned, poses.angular_velocity)
-    arm = position - poses.center[piece]
-    scatter = np.empty((count, 3, 3))
-    for i in range(3):
-        for j in range(3):
-            scatter[:, i, j] = np.bincount(piece, mass * arm[:, i] * arm[:, j], count)
-    trace = np.trace(scatter, axis1=1, axis2=2)
-    points = trace[:, None, None] * np.eye(3) - scatter
-    omega = np.einsum("kij,kj->ki", np.linalg.pinv(points, rcond=1e-9, hermitian=True), momentum)
-    return Poses(poses.center, poses.rotation, poses.velocity, omega)

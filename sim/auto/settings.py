@@ -29,8 +29,9 @@ class AutoSettings:
         0.02, "Pieces with a smaller share of their body's mass do not break again.",
         at_least=0.0, at_most=1.0)
     quiet_time: float = setting(
-        4e-4, "An impact is over when for so long less than a hundredth of what it has broken in "
-        "all has broken.", unit="s", at_least=1e-7, at_most=10.0)
+        4e-4, "An impact is over when for so long, and for as long as sound takes through a body "
+        "twice, less than a hundredth of what it has broken in all has broken.", unit="s",
+        at_least=1e-7, at_most=10.0)
     pause: float = setting(
         0.01, "Pieces of an impact do not break again for so long: what they still do to one "
         "another is a part of it.", unit="s", at_least=0.0, at_most=1e3)

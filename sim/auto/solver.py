@@ -27,8 +27,16 @@ from vfx.sim.auto.clock import Ticks, make_ticks
 from vfx.sim.auto.impact import BreakingSpeed, Budget, sound_speed
 from vfx.sim.auto.pieces import parts
 from vfx.sim.auto.settings import AutoSettings, PlannedAuto
-from vfx.sim.auto.touch import Outline, collider_gap, first_touch, floor_gap, outline, pair_gap
-from vfx.sim.auto.window import AT_REST, Window, matter_of, restored
+from vfx.sim.auto.touch import (
+    MOMENTS,
+    Outline,
+    collider_gap,
+    first_touch,
+    floor_gap,
+    outline,
+    pair_gap,
+)
+from vfx.sim.auto.window import Window, matter_of, restored
 from vfx.sim.bonds.clock import exact_step
 from vfx.sim.bonds.room import ROOM as BONDS
 from vfx.sim.bonds.settings import BondSettings
@@ -36,7 +44,6 @@ from vfx.sim.bonds.window import BondWindow
 from vfx.sim.control.surfaces import coefficients
 from vfx.sim.rigid.fleet import FEW_ELEMENTS, Fleet
 from vfx.sim.rigid.mass import element_mass
-from vfx.sim.rigid.poses import fly
 from vfx.sim.rigid.world import FLOOR, Hits
 from vfx.sim.settings import Collider, Floor, Material
 from vfx.sim.solver import Matter, Outcome, Poses, World
@@ -45,6 +52,10 @@ from vfx.sim.solver import Matter, Outcome, Poses, World
 Ground = TypeVar("Ground", Floor, Collider)
 #: Lengths that sound goes in a piece until a trial says that nothing breaks.
 TRIAL_TRANSITS = 6.0
+#: And from its last break until a window is quiet, at least.
+QUIET_TRANSITS = 2.0
+#: So often in a fine tick a trial is looked at.
+LOOKS = 4
 #: Steps of bonds between two looks at the computer's clock, at first.
 FIRST_STEPS = 16
 
@@ -58,6 +69,7 @@ class Trial:
     partner: Array              # bodies that hit them
     window: Window
     end: int                    # the step at which nothing will have broken
+    patience: int               # so many steps after the first touch; -1 where that does not count
 
 
 class AutoSolver:
@@ -67,13 +79,18 @@ class AutoSolver:
         settings = world.settings
         assert isinstance(settings, PlannedAuto), "the schedule has to be planned first"
         self._device, self._world, self._settings = device, world, settings
-        self._ticks: Ticks = make_ticks(settings.rigid.timestep, exact_step(settings.bonds.timestep))
+        self._ticks: Ticks = make_ticks(
+            settings.rigid.timestep, exact_step(settings.bonds.timestep))
         self._bonds_world = _bonds_world(world, settings, self._ticks.timestep)
         solid = world.solid
         self._mass = element_mass(world)
         limit = BONDS.strain_limits(self._bonds_world)
         self._gravity = np.array(world.shared.gravity)
         self._sound = sound_speed(world)
+        length = max(float(np.ptp(solid.position[solid.body == body], axis=0).max())
+                     for body in range(len(solid.length_scale)))
+        #: How long [s] nothing may break until a window is over.
+        self._quiet = max(settings.quiet_time, QUIET_TRANSITS * length / self._sound)
         self._fleet = Fleet(world, settings.rigid, device.threads, BreakingSpeed(world, limit))
         self._outlines: dict[int, Outline] = {}
         self._window: Window | None = None
@@ -118,20 +135,23 @@ class AutoSolver:
         """Go on to the step nearest to ``until`` [s], for about ``seconds``."""
         goal, deadline = self._ticks.nearest(until), computer.monotonic() + seconds
         while self._now < goal:
-            if computer.monotonic() > deadline:
+            self._go_on(goal, deadline)
+            if self._now < goal and computer.monotonic() > deadline:
                 return Outcome.PAUSED
-            if self._trial is not None:
-                self._go_on_trying(deadline)
-                continue
-            ahead = min(goal, self._end)
-            if self._window is not None and self._window.step < ahead:
-                self._go_on_breaking(ahead, deadline)
-            elif self._now < ahead:
-                self._now = ahead
-            else:
-                self._end_tick()
-                self._begin_tick()
         return Outcome.REACHED
+
+    def _go_on(self, goal: int, deadline: float) -> None:
+        """Do the next thing on the way to a step."""
+        ahead = min(goal, self._end)
+        if self._trial is not None:
+            self._go_on_trying(deadline)
+        elif self._window is not None and self._window.step < ahead:
+            self._go_on_breaking(ahead, deadline)
+        elif self._now < ahead:
+            self._now = ahead
+        else:
+            self._end_tick()
+            self._begin_tick()
 
     def _run(self, window: Window, goal: int, deadline: float) -> None:
         """Let a window do some of the steps to a goal."""
@@ -158,15 +178,15 @@ class AutoSolver:
         """Let the engine go on by a tick, and look at what it hit."""
         window, start = self._window, self._now
         self._end = self._ticks.next_tick(start, fine=window is not None)
-        duration = self._ticks.time(self._end - start)
+        duration = self._ticks.duration(self._end - start)
         if window is not None:
             near = window.near(self._fleet, self._fleet.after, np.zeros(0, np.int64), duration)
             window.surround(self._fleet, near, self._fleet.after.rows(self._fleet.row(near)))
-        hits = self._fleet.tick(duration)
+        hits = self._fleet.tick(duration, self._ticks.time(self._end))
         ids, speed = self._struck(hits)
         age = self._fleet.end - self._fleet.born[self._fleet.row(ids)]
         due = (age >= self._settings.pause) & (not self._budget.is_spent)
-        self._budget.skipped += int((~due).sum())
+        self._budget.skipped += int((~due).sum()) + self._fleet.n_spared()
         ids, speed = ids[due], speed[due]
         if not len(ids):
             return
@@ -174,7 +194,18 @@ class AutoSolver:
         other = np.concatenate([hits.first[is_hit], hits.second[is_hit]])
         partner = np.setdiff1d(other[other >= 0], ids)
         touch = 0.0 if window is not None else self._touch(hits, is_hit, ids, duration)
-        self._try(ids, speed, partner, start + int(touch / self._ticks.timestep))
+        first = start + int(touch / self._ticks.timestep)
+        # Elements touch by half a cell before or after the hulls do.
+        late = min(float(self._world.solid.size.max()) / float(speed.min()), self._ticks.tick)
+        last = self._end + round(0.5 * late / self._ticks.timestep)
+        is_one = int(is_hit.sum()) == 1
+        if is_one:
+            last = min(last, first + round((late + duration / MOMENTS) / self._ticks.timestep))
+        self._try(ids, speed, partner, first, last)
+        assert self._trial is not None
+        if not is_one or self._settings.bonds.damping > 0.0 or (
+                self._world.controls.held[self._trial.window.matter.element] >= 0).any():
+            self._trial.patience = -1
 
     def _struck(self, hits: Hits) -> tuple[Array, Array]:
         """Return the pieces that a hit may break, ascending, and the speed of their fastest."""
@@ -196,8 +227,9 @@ class AutoSolver:
         gaps = []
 
         def of(number: int) -> tuple[Poses, Array]:
-            pose = poses.rows(fleet.row(np.array([number])))
-            return pose, self._pull(pose)
+            ids = np.array([number])
+            pose = poses.rows(fleet.row(ids))
+            return pose, fleet.pull(ids, pose)[0]
 
         for first, second in zip(hits.first[rows].tolist(), hits.second[rows].tolist(),
                                  strict=True):
@@ -219,48 +251,46 @@ class AutoSolver:
             self._outlines[number] = outline(self._fleet.rigid.prop(number))
         return self._outlines[number]
 
-    def _pull(self, pose: Poses) -> Array:
-        """Return gravity as a body feels it: not at all where something carries it."""
-        moves = float(np.linalg.norm(pose.velocity)) > AT_REST
-        return self._gravity if moves else np.zeros(3)
-
     def _flown(self, ids: Array, step: int) -> Poses:
         """Return where bodies are at a step of the tick if nothing touches them."""
-        fleet = self._fleet
-        duration = self._ticks.time(step) - fleet.start
-        before = fleet.before.rows(fleet.row(ids))
-        flown = [fly(before.rows(np.array([row])), duration,
-                     self._pull(before.rows(np.array([row])))) for row in range(len(ids))]
-        return Poses(*(np.concatenate([getattr(each, field.name) for each in flown])
-                       if flown else getattr(before, field.name)
-                       for field in dataclasses.fields(Poses)))
+        return self._fleet.flown(ids, self._ticks.time(step) - self._fleet.start)
 
     # ------------------------------------------------------------------ trials
 
-    def _try(self, ids: Array, speed: Array, partner: Array, step: int) -> None:
-        """Begin to try out with bonds whether hits break what they hit."""
+    def _try(self, ids: Array, speed: Array, partner: Array, step: int, touched: int) -> None:
+        """Begin to try out with bonds whether hits break what they hit.
+
+        It begins at a step before the first touch; ``touched`` is one after the last.
+        """
         fleet, solid = self._fleet, self._world.solid
-        matter = matter_of(fleet, solid.position, self._mass, ids, self._flown(ids, step))
+        matter = matter_of(fleet, solid.position, ids, self._flown(ids, step))
         window = Window(self._device, self._bonds_world, self._mass, matter, self._dead, step)
         near = window.near(fleet, fleet.before, ids, self._ticks.time(self._end - step))
         beside = np.union1d(near, partner)
         window.surround(fleet, beside, self._flown(beside, step))
         reach = max(self._outline(number).reach for number in ids.tolist())
-        slack = 2.0 * (fleet.end - fleet.start) / 32.0
-        trial = TRIAL_TRANSITS * 2.0 * reach / self._sound + slack
-        self._trial = Trial(ids, speed, partner, window,
-                            step + max(1, round(trial / self._ticks.timestep)))
+        trial = TRIAL_TRANSITS * 2.0 * reach / self._sound
+        n_steps = max(1, round(trial / self._ticks.timestep))
+        self._trial = Trial(ids, speed, partner, window, touched + n_steps, n_steps)
 
     def _go_on_trying(self, deadline: float) -> None:
         """Let the trial go on; if a bond broke, begin again with it as the window."""
         trial, fine = self._trial, self._ticks.steps_a_fine
         assert trial is not None
-        window = trial.window
-        self._run(window, min(trial.end, window.step + max(1, fine // 4)), deadline)
+        window, every = trial.window, max(1, fine // LOOKS)
+        # Looks at the same steps, however time is asked for.
+        goal = window.start + ((window.step - window.start) // every + 1) * every
+        self._run(window, goal := min(trial.end, goal), deadline)
+        if window.step < goal:
+            return
         if window.look():
             self._trial = None
             self._commit(trial)
-        elif window.step >= trial.end or self._budget.is_spent:
+            return
+        if trial.patience >= 0 and window.is_touched(self._gravity):
+            trial.end = min(trial.end, window.step + trial.patience)
+            trial.patience = -1
+        if window.step >= trial.end or self._budget.is_spent:
             self._fleet.survived(trial.ids, trial.speed)
             self._tell(f"{_pieces(len(trial.ids))} hit at {trial.speed.max():.3g} m/s: nothing "
                        f"breaks")
@@ -271,14 +301,16 @@ class AutoSolver:
         fleet, first = self._fleet, trial.window.start
         matter = trial.window.matter
         beside = trial.window.beside
-        begun = first
+        begun = trial.window.step
         if self._window is not None:
             begun = self._window.begun
             matter = matter.joined(self._window.now())
-        poses = self._flown(np.setdiff1d(beside, trial.ids), first)
+            beside = np.setdiff1d(np.union1d(beside, self._window.beside), trial.ids)
+        poses = self._flown(beside, first)
         self._window = Window(self._device, self._bonds_world, self._mass, matter,
                               self._all_dead(), first)
-        self._window.begun = begun
+        # It is as quiet as can be until what the trial has seen comes.
+        self._window.begun, self._window.last_break = begun, trial.window.step
         self._window.rewound = trial.partner
         self._window.surround(fleet, beside, poses)
         fleet.leave(trial.ids)
@@ -295,9 +327,8 @@ class AutoSolver:
 
     def _note_broken(self, window: Window) -> None:
         """Note when edges broke."""
-        broken = window.bonds.broken()
-        new = broken[np.isinf(self._broke_at[broken])]
-        self._broke_at[new] = self._ticks.time(window.step)
+        edge, step = window.bonds.broke()
+        self._broke_at[edge] = np.minimum(self._broke_at[edge], step * self._ticks.timestep)
 
     def _end_tick(self) -> None:
         """Give bodies beside the window what it did to them, and close it if it is quiet."""
@@ -308,7 +339,7 @@ class AutoSolver:
         settings, step = self._settings, self._ticks.timestep
         quiet = (window.step - window.last_break) * step
         age = (window.step - window.begun) * step
-        if quiet >= settings.quiet_time:
+        if quiet >= self._quiet:
             self._close(f"nothing broke for {1e3 * quiet:.3g} ms")
         elif age >= settings.longest_impact:
             self._close(f"it took {1e3 * age:.3g} ms, as long as longest_impact allows")
@@ -318,26 +349,30 @@ class AutoSolver:
     def _push(self, window: Window) -> None:
         """Let the engine go on with bodies as the window's particles pushed them."""
         poses = window.bonds.prop_poses()
-        pushed = window.pushed(poses, self._gravity) & np.isfinite(
-            self._fleet.rigid.mass(window.beside))
-        pushed |= np.isin(window.beside, window.rewound)
+        pushed = self._pushed(window, poses)
         window.rewound = window.rewound[:0]
         self._fleet.correct(window.beside[pushed], poses.rows(pushed))
+
+    def _pushed(self, window: Window, poses: Poses) -> Array:
+        """Return for which of the bodies beside a window its poses count, (p,) bool."""
+        pushed = window.pushed(poses, self._gravity) & np.isfinite(
+            self._fleet.rigid.mass(window.beside))
+        return np.asarray(pushed | np.isin(window.beside, window.rewound))
 
     def _close(self, why: str) -> None:
         """Give the pieces of the window to the engine."""
         window = self._window
         assert window is not None
         self._note_broken(window)
-        kinetic, strain = window.bonds.energies()
+        inside = sum(window.bonds.energies()) + window.spin_energy()
         members, poses = window.pieces(self.broken())
         self._damage[window.matter.element] = window.bonds.damage()
         self._dead = window.dead(self._dead)
         self._window = None
         fleet = self._fleet
-        before = fleet.energies(fleet.after)[0]
+        before = fleet.energies(fleet.after)[0].sum()
         fleet.join(members, poses)
-        lost = kinetic + strain - (fleet.energies(fleet.after)[0] - before)
+        lost = inside - float(fleet.energies(fleet.after)[0].sum() - before)
         self._lost += lost
         self._tell(f"{_pieces(len(members))} of {len(window.matter.element):,} elements are rigid "
                    f"again at t = {self.time:.6g} s: {why}; {lost:.3g} J of strain and vibration "
@@ -356,7 +391,7 @@ class AutoSolver:
         solid = self._world.solid
         position, velocity = np.empty((2, solid.n_elements, 3))
         damage = self._damage.copy()
-        element, place, speed = self._fleet.elements(self._fleet.at(self.time))
+        element, place, speed = self._fleet.elements(self._seen()[0])
         position[element], velocity[element] = place, speed
         if self._window is not None:
             element = self._window.matter.element
@@ -373,7 +408,7 @@ class AutoSolver:
         now, fleet = self.matter(), self._fleet
         lately = np.flatnonzero(np.isfinite(self._broke_at) & (self._broke_at > since))
         turned, rotation, spin = self._turned()
-        props = self._props()
+        props, _ = self._seen()
         return Motion(
             frame=number, time=now.time, position=now.position, velocity=now.velocity,
             damage=now.damage, broken_edge=lately.astype(np.int32),
@@ -383,7 +418,7 @@ class AutoSolver:
 
     def _turned(self) -> tuple[Array, Array, Array]:
         """Return how the elements of small pieces are turned, and how they spin."""
-        element, rotation, spin = self._fleet.turned(self._fleet.at(self.time))
+        element, rotation, spin = self._fleet.turned(self._fleet.seen(self.time))
         if (window := self._window) is not None:
             inside = window.matter
             count, label = parts(self._world.solid, self.broken(), inside.element)
@@ -394,27 +429,31 @@ class AutoSolver:
         order = np.argsort(element)
         return element[order].astype(np.int32), rotation[order], spin[order]
 
-    def _props(self) -> Poses:
-        """Return where all bodies of the engine are, those beside a window as it moved them."""
-        poses, window = self._fleet.at(self.time), self._window
+    def _seen(self) -> tuple[Poses, Array]:
+        """Return where all bodies of the engine are, and the rows of those a window pushed."""
+        poses, window = self._fleet.seen(self.time), self._window
         if window is None or window.step > self._now or not len(window.beside):
-            return poses
-        row, there = self._fleet.row(window.beside), window.bonds.prop_poses()
+            return poses, np.zeros(0, np.int64)
+        there = window.bonds.prop_poses()
+        pushed = self._pushed(window, there)
+        row = self._fleet.row(window.beside[pushed])
         value = {field.name: getattr(poses, field.name).copy()
                  for field in dataclasses.fields(Poses)}
         for name, array in value.items():
-            array[row] = getattr(there, name)
-        return Poses(**value)
+            array[row] = getattr(there, name)[pushed]
+        return Poses(**value), row
 
     def tallies(self) -> dict[str, float]:
         """Return one row of the history: energies [J], momentum [kg m/s], who has what."""
-        row = self._fleet.tallies(self._props())
+        poses, pushed = self._seen()
+        row = self._fleet.tallies(self.time, pushed, poses)
         bond, n_inside = 0.0, 0
         if (window := self._window) is not None:
             own = self._mass[window.matter.element]
             position, velocity = window.at(self._now, self._gravity)
             bond = window.bonds.energies()[1]
-            row["kinetic_energy"] += 0.5 * float(own @ (velocity**2).sum(axis=1))
+            row["kinetic_energy"] += (0.5 * float(own @ (velocity**2).sum(axis=1))
+                                      + window.spin_energy())
             row["potential_energy"] -= float((own @ position) @ self._gravity)
             for axis, part in zip("xyz", own @ velocity, strict=True):
                 row[f"momentum_{axis}"] += float(part)
@@ -451,18 +490,32 @@ class AutoSolver:
             state |= {f"window.{name}": value for name, value in self._window.state().items()}
         if (trial := self._trial) is not None:
             state |= {"trial_ids": trial.ids, "trial_speed": trial.speed,
-                      "trial_partner": trial.partner, "trial_end": np.array(trial.end)}
+                      "trial_partner": trial.partner,
+                      "trial_end": np.array([trial.end, trial.patience])}
             state |= {f"trial.{name}": value for name, value in trial.window.state().items()}
         return state
 
     def restore(self, state: Mapping[str, Array]) -> None:
         """Go back to a :meth:`state`; raises ValueError, having changed nothing, if it is none."""
         shapes = {"broke_at": self._broke_at.shape, "damage": self._damage.shape,
-                  "piece": self._fleet.piece.shape, "clock": (2,), "spent": (2,)}
+                  "clock": (2,), "spent": (2,), "lost": ()}
         for name, shape in shapes.items():
             if name not in state or state[name].shape != shape:
                 raise ValueError(f"it has no array {name} of shape {shape}")
+        if "dead" not in state or state["dead"].shape[1:] != (2,):
+            raise ValueError("it has no array dead of shape (d, 2)")
+        # What windows hang on is known only when the bodies are back, so remember how it was.
+        before = self.state()
+        try:
+            self._take(state)
+        except (KeyError, IndexError, TypeError, AssertionError, ValueError) as error:
+            self._take(before)
+            raise ValueError(f"it does not fit: {error}") from None
+
+    def _take(self, state: Mapping[str, Array]) -> None:
+        """Go back to a state whose arrays are there."""
         self._fleet.restore(state)
+        self._outlines.clear()
         self._now, self._end = (int(each) for each in state["clock"])
         self._dead, self._broke_at = state["dead"].copy(), state["broke_at"].copy()
         self._damage, self._lost = state["damage"].copy(), float(state["lost"])
@@ -471,7 +524,7 @@ class AutoSolver:
         window = self._restored_window("trial.", state)
         self._trial = None if window is None else Trial(
             state["trial_ids"], state["trial_speed"], state["trial_partner"], window,
-            int(state["trial_end"]))
+            *(int(each) for each in state["trial_end"]))
 
     def _restored_window(self, prefix: str, state: Mapping[str, Array]) -> Window | None:
         """Return the window of a state, or None where it has none."""

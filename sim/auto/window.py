@@ -7,25 +7,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 from vfx.device import Device
 from vfx.geometry.handoff.types import Array
-from vfx.sim.auto.pieces import fit_poses, particle_spin, parts
+from vfx.sim.auto.pieces import fit_poses, parts
 from vfx.sim.bonds.settings import BondSettings
 from vfx.sim.bonds.window import BondWindow
 from vfx.sim.rigid.fleet import Fleet
-from vfx.sim.rigid.mass import inertia_of
+from vfx.sim.rigid.mass import inertia_of, own_moment
 from vfx.sim.rigid.poses import carried, groups, moved
 from vfx.sim.solver import Poses, World
 
-#: Things beside a window that its particles may run into.
-MOST_PROPS = 48
+#: Things beside a window that its particles may run into, at most; the nearest count.
+MOST_PROPS = 128
 #: A prop whose velocity differs by more than this [m/s] from its flight was pushed.
 PUSHED = 1e-7
+#: Share of its momentum whose change shows that something is touched.
+TOUCHED = 1e-6
 #: Share of all bonds that a window broke which it may break while it counts as quiet.
 FEW = 0.01
-#: Bodies slower than this [m/s] are carried by something, and do not fall.
-AT_REST = 0.05
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class Matter:
     velocity: Array             # (k, 3) [m/s]
     holder: Array               # (k,) row of ``held``: elements of two do not hold together
     held: Array                 # (h, 3, 3): how each of these pieces is turned
+    spin: Array                 # (k, 3) [rad/s]: of each element about itself, which stays
 
     def joined(self, other: Matter) -> Matter:
         """Return both together."""
@@ -46,17 +48,17 @@ class Matter:
         return Matter(
             element[order], np.concatenate([self.position, other.position])[order],
             np.concatenate([self.velocity, other.velocity])[order], holder[order],
-            np.concatenate([self.held, other.held]))
+            np.concatenate([self.held, other.held]),
+            np.concatenate([self.spin, other.spin])[order])
 
 
-def matter_of(fleet: Fleet, solid_position: Array, mass: Array, ids: Array,
-              poses: Poses) -> Matter:
+def matter_of(fleet: Fleet, solid_position: Array, ids: Array, poses: Poses) -> Matter:
     """Return the elements of pieces of the engine, in the motion that ``poses`` tell."""
     element = np.flatnonzero(np.isin(fleet.piece, ids))
     holder = np.searchsorted(ids, fleet.piece[element])
     position = moved(poses, solid_position[element], fleet.rigid.rest_center(ids), holder)
-    spun = particle_spin(poses, fleet.rigid.inertia(ids), position, mass[element], holder)
-    return Matter(element, position, carried(spun, position, holder), holder, poses.rotation)
+    return Matter(element, position, carried(poses, position, holder), holder, poses.rotation,
+                  poses.angular_velocity[holder])
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,7 @@ class Window:
         """``mass`` [kg] of all elements of the world; ``dead`` (d, 2) bonds that broke before."""
         self._world, self._mass = world, mass
         self.matter = matter
+        self._moment = own_moment(mass[matter.element], world.solid.volume[matter.element])
         self.start = self.last_break = step
         self.begun = step                   # when the first of the pieces came in
         inside = np.zeros(world.solid.n_elements, bool)
@@ -96,10 +99,12 @@ class Window:
 
     def surround(self, fleet: Fleet, ids: Array, poses: Poses, falls: Array | None = None,
                  step: int | None = None) -> None:
-        """Put bodies of the engine beside it, with these poses; ``falls`` and ``step`` of a resume."""
+        """Put bodies of the engine beside it, with these poses.
+
+        A resume tells which of them fall, and the step at which they came.
+        """
         if falls is None:
-            # What stands still is carried by something.
-            falls = np.linalg.norm(poses.velocity, axis=1) > AT_REST
+            falls = np.asarray(fleet.pull(ids, poses).any(axis=1))
         self.beside = ids
         props = [dataclasses.replace(prop, falls=prop.falls and bool(fall)) for prop, fall in zip(
             map(fleet.rigid.prop, ids.tolist()), falls, strict=True)]
@@ -129,18 +134,36 @@ class Window:
                 velocity + early * gravity)
 
     def near(self, fleet: Fleet, poses: Poses, gone: Array, duration: float) -> Array:
-        """Return the bodies that its particles may run into: the largest of those within reach."""
+        """Return the bodies that its particles may run into: the nearest of those within reach."""
         position, velocity = self.bonds.position, self.bonds.velocity
+        reach = fleet.reach()
+        speed = (np.linalg.norm(poses.velocity, axis=1)
+                 + reach * np.linalg.norm(poses.angular_velocity, axis=1))
         margin = (2.0 * float(self._world.solid.size[self.matter.element].max())
-                  + duration * (float(np.linalg.norm(velocity, axis=1).max())
-                                + np.linalg.norm(poses.velocity, axis=1)))
+                  + duration * (float(np.linalg.norm(velocity, axis=1).max()) + speed))
+        # First those near a box around all, which is soon done.
         beside = np.maximum(np.maximum(position.min(axis=0) - poses.center,
                                        poses.center - position.max(axis=0)), 0.0)
-        is_near = np.linalg.norm(beside, axis=1) <= fleet.reach() + margin
-        is_near &= ~np.isin(fleet.id, gone) & fleet.is_large
-        chosen = np.flatnonzero(is_near)
-        heaviest = chosen[np.argsort(-fleet.rigid.mass(fleet.id[chosen]), kind="stable")]
-        return np.sort(fleet.id[heaviest[:MOST_PROPS]])
+        is_near = np.linalg.norm(beside, axis=1) <= reach + margin
+        chosen = np.flatnonzero(is_near & ~np.isin(fleet.id, gone) & fleet.is_large)
+        if not len(chosen):
+            return fleet.id[chosen]
+        gap = cKDTree(position).query(poses.center[chosen])[0] - reach[chosen]
+        chosen, gap = chosen[gap <= margin[chosen]], gap[gap <= margin[chosen]]
+        return np.sort(fleet.id[chosen[np.argsort(gap, kind="stable")[:MOST_PROPS]]])
+
+    def is_touched(self, gravity: Array) -> bool:
+        """Whether a blow has changed its momentum, by more than gravity and what carries it do."""
+        own = self._mass[self.matter.element]
+        start, velocity = self.matter.velocity, self.bonds.velocity
+        fall = (self.step - self.start) * self.bonds.timestep * gravity
+        change = own @ (velocity - start - fall)
+        most = own @ (TOUCHED * np.linalg.norm(start, axis=1) + 2.0 * np.linalg.norm(fall))
+        return bool(np.linalg.norm(change) > most)
+
+    def spin_energy(self) -> float:
+        """Return the kinetic energy [J] of elements that turn about themselves."""
+        return 0.5 * float(self._moment @ (self.matter.spin**2).sum(axis=1))
 
     def look(self) -> bool:
         """Whether bonds broke since the last look; a few do not keep it from being quiet."""
@@ -162,15 +185,36 @@ class Window:
         members = groups(element, label, count)
         first = np.searchsorted(element, [each[0] for each in members])
         own = self._mass[element]
-        inertia = inertia_of(members, solid.position, solid.volume, self._mass).tensor
-        return members, fit_poses(
-            solid.position[element], self.bonds.position, self.bonds.velocity, own, label, inertia,
-            matter.held[matter.holder[first]])
+        inertia = inertia_of(members, solid.position, solid.volume, self._mass)
+        poses = fit_poses(
+            solid.position[element], self.bonds.position, self.bonds.velocity, own, label,
+            inertia.tensor, matter.held[matter.holder[first]], self._moment[:, None] * matter.spin)
+        self._hold(poses, label, inertia.center, matter.held[matter.holder[first]])
+        return members, poses
+
+    def _hold(self, poses: Poses, label: Array, rest_center: Array, turned: Array) -> None:
+        """Put pieces that regions hold or drive where these elements are, turned as before.
+
+        What is left of the bending of their free ends would turn a fit.
+        """
+        controls, element = self._world.controls, self.matter.element
+        row = controls.held[element]
+        inside = np.flatnonzero(row >= 0)
+        inside = inside[controls.drive[row[inside], 3] > self.bonds.time]
+        for piece in np.unique(label[inside]).tolist():
+            own = inside[label[inside] == piece]
+            most = np.bincount(row[own]).argmax()
+            own = own[row[own] == most]
+            arm = self._world.solid.position[element[own]] - rest_center[piece]
+            place = self.bonds.position[own] - arm @ turned[piece].T
+            poses.center[piece], poses.rotation[piece] = place.mean(axis=0), turned[piece]
+            poses.velocity[piece] = controls.drive[most, :3]
+            poses.angular_velocity[piece] = 0.0
 
     def state(self) -> dict[str, Array]:
         """Return everything that is needed to go on bit for bit."""
         matter = {f"matter_{name}": getattr(self.matter, name)
-                  for name in ("element", "position", "velocity", "holder", "held")}
+                  for name in ("element", "position", "velocity", "holder", "held", "spin")}
         assert self._entered is not None
         poses = {f"entered_{name}": value
                  for name, value in dataclasses.asdict(self._entered.poses).items()}

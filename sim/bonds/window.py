@@ -68,7 +68,7 @@ class BondWindow:
         inside = place[dead]
         simulation.bonds.clear(
             simulation.particles, np.asarray(label), inside[(inside >= 0).all(axis=1)])
-        self._dead = dead
+        self._dead, self._start = dead, step
         #: Live bits at the start: what breaks here is known by the difference.
         self._held = device.to_host(simulation.bonds.live).copy()
         simulation.balls.position[...] = device.from_host(
@@ -124,6 +124,11 @@ class BondWindow:
         """
         edge, _ = self._simulation.broken_edges(-1)
         return self._simulation.specimen.edge[edge].astype(np.int32)
+
+    def broke(self) -> tuple[Array, Array]:
+        """Return the edges that broke here, ascending int32, and the step each broke in."""
+        edge, step = self._simulation.broken_edges(self._start)
+        return self._simulation.specimen.edge[edge].astype(np.int32), step
 
     def dead(self) -> Array:
         """Return the pairs (d, 2) int32 of bonds that do not hold any more, sorted.

@@ -15,14 +15,15 @@ import numpy as np
 from vfx.geometry.handoff.types import Array
 from vfx.sim.control.initial import initial_velocity
 from vfx.sim.rigid.mass import element_mass
-from vfx.sim.rigid.poses import between, carried, groups, moved
+from vfx.sim.rigid.poses import carried, groups, moved, seen_between
 from vfx.sim.rigid.settings import RigidSettings
 from vfx.sim.rigid.world import Hits, RigidWorld
 from vfx.sim.solver import Poses, World
 
-
 #: How much faster a hit has to be than one that a body survived to be worth a look.
 STRONGER = 1.2
+#: Bodies slower than this [m/s] are carried by something, and do not fall.
+AT_REST = 0.05
 #: Of pieces of fewer elements frames tell how they are turned: their places may not.
 FEW_ELEMENTS = 8
 
@@ -31,8 +32,11 @@ class Fleet:
     """All rigid bodies, before and after the engine's last tick."""
 
     def __init__(self, world: World[Any], settings: RigidSettings, threads: int,
-                 breaking: Callable[[Array], float] | None = None) -> None:
-        """``breaking`` tells the speed [m/s] of a hit from which a piece of elements may break."""
+                 breaking: Callable[[Array], tuple[float, float]] | None = None) -> None:
+        """Speeds [m/s] of hits from which a piece of elements may break are told by ``breaking``.
+
+        Its second number is that speed for pieces that are spared, infinite for all others.
+        """
         self._world, self._breaking = world, breaking
         solid = world.solid
         self._mass = element_mass(world)
@@ -43,6 +47,8 @@ class Fleet:
         self.id = np.arange(self.n_props, dtype=np.int64)       # (k,)
         #: Speed of a hit from which a body may break, infinite where it cannot; (k,) [m/s].
         self.breaking = np.full(self.n_props, np.inf)
+        #: The speed from which it would break if it were not spared, else infinite; (k,) [m/s].
+        self.spared = np.full(self.n_props, np.inf)
         self.born = np.full(self.n_props, -np.inf)              # (k,) [s]
         self.before = self.after = self.rigid.poses(self.id)
         self.start = self.end = 0.0                             # [s] of these poses
@@ -63,14 +69,16 @@ class Fleet:
 
     def join(self, members: Sequence[Array], poses: Poses) -> None:
         """Give pieces to the engine, at its present time."""
-        speed = (np.full(len(members), np.inf) if self._breaking is None
-                 else np.array([self._breaking(each) for each in members]))
+        speed, spared = np.full((2, len(members)), np.inf)
+        if self._breaking is not None:
+            speed, spared = np.array([self._breaking(each) for each in members]).reshape(-1, 2).T
         # What cannot break needs no report of its hits.
         new = self.rigid.add(members, poses, least_hit_speed=speed)
         for number, each in zip(new.tolist(), members, strict=True):
             self.piece[each] = number
         self.id = np.concatenate([self.id, new])
         self.breaking = np.concatenate([self.breaking, speed])
+        self.spared = np.concatenate([self.spared, spared])
         # What is there from the start was always there.
         self.born = np.concatenate([self.born, np.full(
             len(new), self.end if self.end > 0.0 else -np.inf)])
@@ -82,14 +90,15 @@ class Fleet:
         self.rigid.remove(ids)
         stays = ~np.isin(self.id, ids)
         self.piece[np.isin(self.piece, ids)] = -1
-        self.id, self.breaking, self.born = self.id[stays], self.breaking[stays], self.born[stays]
+        self.id, self.born = self.id[stays], self.born[stays]
+        self.breaking, self.spared = self.breaking[stays], self.spared[stays]
         self.before, self.after = self.before.rows(stays), self.after.rows(stays)
 
-    def tick(self, duration: float) -> Hits:
-        """Let the engine go on by a tick; return what hit what."""
+    def tick(self, duration: float, end: float) -> Hits:
+        """Let the engine go on by a tick that ends at a time [s]; return what hit what."""
         self.before = self.after
         hits = self.rigid.step(duration)
-        self.start, self.end = self.end, self.end + duration
+        self.start, self.end = self.end, end
         self.after = self.rigid.poses(self.id)
         return hits
 
@@ -110,18 +119,36 @@ class Fleet:
         self.breaking[row] = np.maximum(self.breaking[row], STRONGER * speed)
         self.rigid.watch(ids, self.breaking[row])
 
+    def n_spared(self) -> int:
+        """Return how many spared pieces the last tick hit so hard that they would break."""
+        return int((self.rigid.blow[self.id] >= self.spared).sum())
+
     def row(self, ids: Array) -> Array:
         """Return the rows of bodies."""
         return np.searchsorted(self.id, ids)
 
-    def at(self, time: float) -> Poses:
-        """Return where all bodies are at a time of the last tick."""
+    def seen(self, time: float) -> Poses:
+        """Return where all bodies are at a time of the last tick, with velocities that they had."""
+        return seen_between(self.before, self.after, *self._share(time), self._gravity)
+
+    def _share(self, time: float) -> tuple[float, float]:
+        """Return the share of the last tick that is over at a time, and its length [s]."""
         duration = self.end - self.start
         share = 1.0 if duration <= 0.0 else (time - self.start) / duration
-        return between(self.before, self.after, min(share, 1.0), duration, self._gravity)
+        return min(share, 1.0), duration
+
+    def flown(self, ids: Array, duration: float) -> Poses:
+        """Return bodies so long [s] after the tick began if nothing touches them meanwhile."""
+        before = self.before.rows(self.row(ids))
+        return self.rigid.flown(ids, before, duration, self.pull(ids, before))
+
+    def pull(self, ids: Array, poses: Poses) -> Array:
+        """Return gravity as bodies feel it, (k, 3): not where they are held or carried."""
+        moves = np.linalg.norm(poses.velocity, axis=1) > AT_REST
+        return np.asarray((self.rigid.falls(ids) & moves)[:, None] * self._gravity)
 
     def elements(self, poses: Poses) -> tuple[Array, Array, Array]:
-        """Return the elements of rigid pieces, (k,), where they are and their velocities, (k, 3)."""
+        """Return the elements of rigid pieces, (k,), their places and velocities, (k, 3)."""
         element = np.flatnonzero(self.piece >= 0)
         row = self.row(self.piece[element])
         position = moved(poses, self._world.solid.position[element],
@@ -145,23 +172,36 @@ class Fleet:
         row = self.row(self.piece[small])
         return small, poses.rotation[row], poses.angular_velocity[row]
 
-    def energies(self, poses: Poses) -> tuple[float, float, Array]:
-        """Return kinetic and potential energy [J] and momentum [kg m/s] of all that has a mass."""
+    def energies(self, poses: Poses) -> tuple[Array, Array, Array]:
+        """Return kinetic and potential energy (k,) [J] and momentum (k, 3) [kg m/s] of bodies.
+
+        Those without a finite mass have none.
+        """
         mass = self.rigid.mass(self.id)
         heavy = np.isfinite(mass)
         mass = np.where(heavy, mass, 0.0)
         inertia = poses.rotation @ self.rigid.inertia(self.id) @ np.swapaxes(poses.rotation, 1, 2)
         spin = np.einsum("ki,kij,kj->k", poses.angular_velocity, inertia, poses.angular_velocity)
-        kinetic = 0.5 * float((mass * (poses.velocity**2).sum(axis=1)).sum()
-                              + spin[heavy].sum())
-        return (kinetic, -float((mass @ poses.center) @ self._gravity), mass @ poses.velocity)
+        kinetic = 0.5 * mass * (poses.velocity**2).sum(axis=1) + np.where(heavy, 0.5 * spin, 0.0)
+        height = mass * self.rigid.weighs(self.id) * (poses.center @ self._gravity)
+        return kinetic, -height, mass[:, None] * poses.velocity
 
-    def tallies(self, poses: Poses) -> dict[str, float]:
-        """Return numbers of the history, of bodies in these poses."""
-        kinetic, height, momentum = self.energies(poses)
-        return {"kinetic_energy": kinetic, "potential_energy": height,
+    def tallies(self, time: float, row: Array, poses: Poses) -> dict[str, float]:
+        """Return numbers of the history at a time of the last tick.
+
+        Energies change evenly in a tick: from poses between two they would sink and rise again.
+        Bodies of some rows are where ``poses`` of all tell.
+        """
+        share, _ = self._share(time)
+        told = [first + share * (second - first) for first, second in zip(
+            self.energies(self.before), self.energies(self.after), strict=True)]
+        if len(row):
+            for each, there in zip(told, self.energies(poses), strict=True):
+                each[row] = there[row]
+        kinetic, height, momentum = told
+        return {"kinetic_energy": float(kinetic.sum()), "potential_energy": float(height.sum()),
                 **{f"momentum_{axis}": float(part)
-                   for axis, part in zip("xyz", momentum, strict=True)},
+                   for axis, part in zip("xyz", momentum.sum(axis=0), strict=True)},
                 "rigid_pieces": len(self.id) - self.n_props, "asleep": self.asleep()}
 
     def asleep(self) -> int:
@@ -174,15 +214,25 @@ class Fleet:
                  for name, value in dataclasses.asdict(getattr(self, side)).items()}
         engine = {f"rigid.{name}": value for name, value in self.rigid.state().items()}
         return {"piece": self.piece, "id": self.id, "breaking": self.breaking,
-                "born": self.born, **poses,
+                "spared": self.spared, "born": self.born, **poses,
                 "tick": np.array([self.start, self.end]), **engine}
 
     def restore(self, state: Mapping[str, Array]) -> None:
-        """Go back to a :meth:`state`."""
+        """Go back to a :meth:`state`; raises ValueError, having changed nothing, if it is none."""
+        count = state["id"].shape if "id" in state else (0,)
+        shapes = {"piece": self.piece.shape, "id": count, "breaking": count, "spared": count,
+                  "born": count, "tick": (2,)}
+        for side in ("before", "after"):
+            shapes |= {f"{side}_center": (*count, 3), f"{side}_rotation": (*count, 3, 3),
+                       f"{side}_velocity": (*count, 3), f"{side}_angular_velocity": (*count, 3)}
+        for name, shape in shapes.items():
+            if name not in state or state[name].shape != shape:
+                raise ValueError(f"it has no array {name} of shape {shape}")
         self.rigid.restore({name.removeprefix("rigid."): value for name, value in state.items()
                             if name.startswith("rigid.")})
         self.piece, self.id = state["piece"].copy(), state["id"].copy()
         self.breaking, self.born = state["breaking"].copy(), state["born"].copy()
+        self.spared = state["spared"].copy()
         self.before, self.after = (Poses(*(state[f"{side}_{field.name}"]
                                            for field in dataclasses.fields(Poses)))
                                    for side in ("before", "after"))

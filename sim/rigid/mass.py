@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vfx.geometry.handoff.types import Array
-from vfx.sim.solver import Given, World
+from vfx.sim.solver import Given, S, World
 
 
 @dataclass(frozen=True)
@@ -25,13 +25,13 @@ class Inertia:
     tensor: Array       # (k, 3, 3) [kg m^2] about the centres
 
 
-def element_mass(world: World[object]) -> Array:
+def element_mass(world: World[S]) -> Array:
     """Return the mass of each element, (n,) float64 [kg]."""
     return np.asarray(densities(world, world.solid.material_name)[world.solid.body]
                       * world.solid.volume)
 
 
-def densities(given: Given[object], material_name: Array) -> Array:
+def densities(given: Given[S], material_name: Array) -> Array:
     """Return the density of the material of each body, (b,) [kg/m^3]."""
     return np.array([given.materials[name].density for name in material_name.tolist()])
 
@@ -57,13 +57,18 @@ def inertia_of(
     arm -= offset[piece]
     tensor = np.zeros((len(members), 3, 3))
     square = (arm**2).sum(axis=1)
-    own = total(m * np.cbrt(volume[element]) ** 2) / 6.0
+    own = total(own_moment(m, volume[element]))
     for i in range(3):
         for j in range(i, 3):
             tensor[:, i, j] = -total(m * arm[:, i] * arm[:, j])
             tensor[:, j, i] = tensor[:, i, j]
         tensor[:, i, i] += total(m * square) + own
     return Inertia(whole, base + offset, tensor)
+
+
+def own_moment(mass: Array, volume: Array) -> Array:
+    """Return the moments of inertia (n,) [kg m^2] of elements about their particles."""
+    return np.asarray(mass * np.cbrt(volume) ** 2 / 6.0)
 
 
 def ball_inertia(mass: float, radius: float) -> Array:

@@ -9,7 +9,7 @@ from vfx.geometry.divide.sources import BodySize, body_size
 from vfx.sim.rigid.engine import INSTALL, is_there
 from vfx.sim.rigid.settings import RigidSettings
 from vfx.sim.settings import Complaint
-from vfx.sim.solver import Setup
+from vfx.sim.solver import S, Setup
 
 #: Bytes of a process before it simulates anything, and of an element with its corners and hulls.
 BYTES_A_PROCESS, BYTES_AN_ELEMENT = 160_000_000, 2_500
@@ -67,7 +67,7 @@ def make_plan(setup: Setup[RigidSettings]) -> RigidPlan:
     return RigidPlan(setup, tuple(body_size(body) for body in setup.bodies))
 
 
-def rigid_complaint(setup: Setup[object]) -> Complaint | None:
+def rigid_complaint(setup: Setup[S]) -> Complaint | None:
     """Return why the engine cannot have bodies and projectiles of a shot, or None."""
     if not is_there():
         return "sim.method", INSTALL

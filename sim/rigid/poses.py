@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 from scipy.spatial.transform import Rotation
 
@@ -39,13 +41,12 @@ def fly(poses: Poses, duration: float, gravity: Array) -> Poses:
 def between(before: Poses, after: Poses, share: float, duration: float, gravity: Array) -> Poses:
     """Return poses at a share of the time between two, ``duration`` [s] apart.
 
-    Where nothing but gravity acted, the way is the parabola; else it is straight.
+    Where nothing but gravity acted, the way is the parabola; else it is straight. Velocities
+    change evenly, so that the sum of momentum does.
     """
     if share >= 1.0:
         return after
-    change = after.velocity - before.velocity - duration * gravity
-    size = 1e-4 * (np.linalg.norm(after.velocity, axis=1) + duration * np.linalg.norm(gravity))
-    is_free = np.linalg.norm(change, axis=1) <= size
+    is_free = _is_free(before, after, duration, gravity)
     drop = np.where(is_free, 0.5 * share * (share - 1.0) * duration**2, 0.0)
     turn = Rotation.from_matrix(after.rotation @ np.swapaxes(before.rotation, 1, 2)).as_rotvec()
     return Poses(
@@ -53,3 +54,35 @@ def between(before: Poses, after: Poses, share: float, duration: float, gravity:
         Rotation.from_rotvec(share * turn).as_matrix() @ before.rotation,
         before.velocity + share * (after.velocity - before.velocity),
         before.angular_velocity + share * (after.angular_velocity - before.angular_velocity))
+
+
+def seen_between(
+    before: Poses, after: Poses, share: float, duration: float, gravity: Array
+) -> Poses:
+    """Return the poses of :func:`between` with velocities that the bodies had.
+
+    What hit something moves as before the hit or as after it, never by a mixture of both: motion
+    blur would show that.
+    """
+    poses = between(before, after, share, duration, gravity)
+    if share >= 1.0:
+        return poses
+    # The hit is where the flight on from before and the flight back from after are nearest.
+    change = after.velocity - before.velocity
+    apart = before.center - after.center + duration * after.velocity
+    size = duration * (change**2).sum(axis=1)
+    hit = (apart * change).sum(axis=1) / np.where(size > 0.0, -size, 1.0)
+    is_free = _is_free(before, after, duration, gravity)[:, None]
+    is_past = (share > hit)[:, None]
+    return dataclasses.replace(
+        poses, velocity=np.where(is_free, poses.velocity, np.where(
+            is_past, after.velocity, before.velocity)),
+        angular_velocity=np.where(is_free, poses.angular_velocity, np.where(
+            is_past, after.angular_velocity, before.angular_velocity)))
+
+
+def _is_free(before: Poses, after: Poses, duration: float, gravity: Array) -> Array:
+    """Return on which bodies nothing but gravity acted, (k,) bool."""
+    change = after.velocity - before.velocity - duration * gravity
+    size = 1e-4 * (np.linalg.norm(after.velocity, axis=1) + duration * np.linalg.norm(gravity))
+    return np.asarray(np.linalg.norm(change, axis=1) <= size)

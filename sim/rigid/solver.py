@@ -43,11 +43,11 @@ class RigidSolver:
         """Go on to a time [s], for about ``seconds``."""
         deadline = computer.monotonic() + seconds
         while self._fleet.end < until:
-            if computer.monotonic() > deadline:
+            self.step += 1
+            self._fleet.tick(self._tick, self.step * self._tick)
+            if self._fleet.end < until and computer.monotonic() > deadline:
                 self._time = self._fleet.end
                 return Outcome.PAUSED
-            self._fleet.tick(self._tick)
-            self.step += 1
         self._time = until
         return Outcome.REACHED
 
@@ -57,7 +57,7 @@ class RigidSolver:
 
     def matter(self) -> Matter:
         """Return where all elements are and how fast."""
-        _, position, velocity = self._fleet.elements(self._fleet.at(self.time))
+        _, position, velocity = self._fleet.elements(self._fleet.seen(self.time))
         return Matter(self.time, position, velocity, np.zeros(len(position), np.float32))
 
     def place(self, matter: Matter) -> None:
@@ -67,7 +67,7 @@ class RigidSolver:
 
     def frame(self, number: int, since: float) -> Motion:
         """Return the state as a frame."""
-        now, poses = self.matter(), self._fleet.at(self.time)
+        now, poses = self.matter(), self._fleet.seen(self.time)
         turned, rotation, spin = self._fleet.turned(poses)
         return Motion(
             frame=number, time=now.time, position=now.position, velocity=now.velocity,
@@ -80,7 +80,7 @@ class RigidSolver:
     def tallies(self) -> dict[str, float]:
         """Return one row of the history: energies [J], momentum [kg m/s], who sleeps."""
         return {"step": self.step, "time": self.time,
-                **self._fleet.tallies(self._fleet.at(self.time))}
+                **self._fleet.tallies(self.time, np.zeros(0, np.int64), self._fleet.after)}
 
     def notes(self) -> list[str]:
         """Return how time is divided."""

@@ -60,6 +60,8 @@ class RigidWorld:
         self._surroundings.build(self._engine)
         self._stepper = Stepper(self._gravity, settings.rolling_resistance)
         self._n_debris = 0
+        #: By how much [m/s] the last step changed the motion of rows beside gravity, (n,).
+        self.blow = np.zeros(0)
         self._add_props(world.projectiles)
 
     # What is in it
@@ -152,6 +154,7 @@ class RigidWorld:
             self._engine.remove(row)
             self._rows.alive[row] = False
             self._shape.pop(row, None)
+            self._members[row] = self._members[row][:0]
 
     def watch(self, ids: Array, speed: Array) -> None:
         """Tell of hits of bodies above a speed (k,) [m/s] each; infinite for none."""
@@ -231,6 +234,26 @@ class RigidWorld:
         return Poses(rows.center[ids], flight.matrix_of(rows.turn[ids]), rows.velocity[ids],
                      rows.spin[ids])
 
+    def flown(self, ids: Array, poses: Poses, duration: float, gravity: Array) -> Poses:
+        """Return bodies after free flight from these poses; ``gravity`` (k, 3) as each feels it."""
+        rows, driven = self._rows, self._driven[ids]
+        turn, spin = flight.turn_freely(
+            flight.quaternion_of(poses.rotation), poses.angular_velocity, rows.moment[ids],
+            rows.axes[ids], duration)
+        # What is driven keeps its spin, as the engine has it.
+        spin = np.where(driven[:, None], poses.angular_velocity, spin)
+        return Poses(
+            poses.center + duration * poses.velocity + 0.5 * duration**2 * gravity,
+            flight.matrix_of(turn), poses.velocity + duration * gravity, spin)
+
+    def falls(self, ids: Array) -> Array:
+        """Return which bodies gravity acts on, (k,) bool: neither those held nor driven."""
+        return np.asarray(self._rows.falls[ids] & ~self._driven[ids])
+
+    def weighs(self, ids: Array) -> Array:
+        """Return which bodies have a weight, held or not, (k,) bool."""
+        return self._rows.falls[ids]
+
     def turns(self, ids: Array) -> Array:
         """Return how bodies are turned, as quaternions (k, 4) xyzw."""
         return self._rows.turn[ids]
@@ -306,6 +329,9 @@ class RigidWorld:
             raise Unstable(f"{error}, at {began:.6g} s; see whether bodies begin in one another, "
                            "or use a smaller sim.rigid.timestep") from None
         self.time += duration
+        fall = rows.falls[:, None] * self._gravity * duration
+        self.blow = (np.sqrt(((rows.velocity - before.velocity - fall) ** 2).sum(axis=1))
+                     + rows.size * np.sqrt(((rows.spin - before.spin) ** 2).sum(axis=1)))
 
         def velocity_at(moving: Rows, key: int, point: Array) -> Array:
             if key < 0:
@@ -313,17 +339,13 @@ class RigidWorld:
             return np.asarray(moving.velocity[key]
                               + np.cross(moving.spin[key], point - before.center[key]))
 
-        return find_hits(self._contacts(before, driven, duration), velocity_at, before, rows)
+        return find_hits(self._contacts(before, driven), velocity_at, before, rows)
 
-    def _contacts(self, before: Rows, driven: Array, duration: float
-                  ) -> Iterator[tuple[int, int, Array, Array]]:
+    def _contacts(self, before: Rows, driven: Array) -> Iterator[tuple[int, int, Array, Array]]:
         """Yield contacts of watched bodies whose motion changed: who, with whom, place, normal."""
         rows = self._rows
-        fall = rows.falls[:, None] * self._gravity * duration
-        blow = (np.sqrt(((rows.velocity - before.velocity - fall) ** 2).sum(axis=1))
-                + rows.size * np.sqrt(((rows.spin - before.spin) ** 2).sum(axis=1)))
-        watched = rows.alive & np.isfinite(rows.least_hit)
-        for row in np.flatnonzero(watched & ((blow > _BLOW * rows.least_hit) | driven)).tolist():
+        hit = (self.blow > _BLOW * rows.least_hit) | driven
+        for row in np.flatnonzero(rows.alive & np.isfinite(rows.least_hit) & hit).tolist():
             for contact in self._engine.contacts(row):
                 arm = flight.rotate(before.turn[row:row + 1], contact.arm[None])[0]
                 yield row, contact.other, before.center[row] + arm, contact.normal
