@@ -40,7 +40,7 @@ def turn_freely(
     momentum = local * moment
     spread = np.ptp(moment, axis=1)
     symmetric = spread <= ALIKE * moment[:, 2]
-    speed = np.sqrt((spin**2).sum(axis=1))
+    speed = length(spin)
     rounds = np.ceil(speed * duration / LARGEST_TURN)
     # Powers of two: few classes, each of which is done at once.
     rounds = 2.0 ** np.ceil(np.log2(np.clip(rounds, 1.0, MOST_ROUNDS)))
@@ -94,16 +94,29 @@ def conjugate(quaternion: Array) -> Array:
     return np.asarray(quaternion * np.array([-1.0, -1.0, -1.0, 1.0]))
 
 
+def length(vector: Array) -> Array:
+    """Return the lengths (k,) of vectors (k, 3); a sum over rows would take several times as long."""
+    x, y, z = vector.T
+    return np.asarray(np.sqrt(x * x + y * y + z * z))
+
+
+def cross(first: Array, second: Array) -> Array:
+    """Return the products (k, 3) of vectors (k, 3), as ``np.cross`` but without its detours."""
+    ax, ay, az = first.T
+    bx, by, bz = second.T
+    return np.stack([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx], axis=1)
+
+
 def rotate(quaternion: Array, vector: Array) -> Array:
     """Return vectors (k, 3) turned by quaternions (k, 4)."""
     axis, w = quaternion[:, :3], quaternion[:, 3:]
-    twice = 2.0 * np.cross(axis, vector)
-    return np.asarray(vector + w * twice + np.cross(axis, twice))
+    twice = 2.0 * cross(axis, vector)
+    return np.asarray(vector + w * twice + cross(axis, twice))
 
 
 def turn_by(rotation_vector: Array) -> Array:
     """Return the quaternions (k, 4) of rotation vectors (k, 3) [rad]."""
-    angle = np.sqrt((rotation_vector**2).sum(axis=1))
+    angle = length(rotation_vector)
     half = 0.5 * angle
     scale = 0.5 * np.sinc(half / np.pi)
     return np.concatenate([rotation_vector * scale[:, None], np.cos(half)[:, None]], axis=1)
@@ -112,7 +125,7 @@ def turn_by(rotation_vector: Array) -> Array:
 def turn_vector(quaternion: Array) -> Array:
     """Return the rotation vectors (k, 3) [rad] of quaternions, the shorter way round."""
     q = np.where(quaternion[:, 3:] < 0.0, -quaternion, quaternion)
-    sine = np.sqrt((q[:, :3] ** 2).sum(axis=1))
+    sine = length(q[:, :3])
     angle = 2.0 * np.arctan2(sine, q[:, 3])
     scale = np.where(sine > 1e-12, angle / np.maximum(sine, 1e-300), 2.0)
     return np.asarray(q[:, :3] * scale[:, None])

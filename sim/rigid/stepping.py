@@ -39,12 +39,13 @@ class Stepper:
     def step(self, rows: Rows, engine: Engine, driven: Array, duration: float) -> None:
         """Go on by a time [s]; ``driven`` rows go straight on."""
         # The engine does not list what was put into it after its last step.
-        awake = np.union1d(engine.awake(), np.flatnonzero(rows.alive & rows.flying))
-        awake = awake[~driven[awake]]
+        moves = rows.alive & rows.flying
+        moves[engine.awake()] = True
+        awake = np.flatnonzero(moves & ~driven)
         before = rows.center[awake]
         ahead = self._fly(rows, awake, duration)
         self._lead(rows, engine, awake, ahead, duration)
-        self._foresee(rows, engine, np.union1d(awake, np.flatnonzero(driven)), duration)
+        self._foresee(rows, engine, np.flatnonzero(moves | driven), duration)
         engine.step(duration)
         rows.center[driven] += rows.velocity[driven] * duration
         self._hold(rows, engine, driven)
@@ -93,8 +94,7 @@ class Stepper:
     def _foresee(self, rows: Rows, engine: Engine, ids: Array, duration: float) -> None:
         """Let the engine look for contacts as far ahead as bodies go, in powers of two."""
         unit = engine.unit
-        speed = (np.sqrt((rows.velocity[ids] ** 2).sum(axis=1))
-                 + rows.size[ids] * np.sqrt((rows.spin[ids] ** 2).sum(axis=1)))
+        speed = flight.length(rows.velocity[ids]) + rows.size[ids] * flight.length(rows.spin[ids])
         way = _AHEAD * duration * (speed + duration * np.sqrt((self._gravity**2).sum())) / unit
         wanted = unit * np.where(way > 0.02, 2.0 ** np.ceil(np.log2(np.maximum(way, 1e-300))), 0.0)
         new = np.flatnonzero(wanted != rows.foreseen[ids])
@@ -123,17 +123,19 @@ class Stepper:
         """Take over what the engine did: flights exactly, contacts as it has them."""
         unit = engine.unit
         expected = self._expected(rows, awake, duration)
+        is_new = ~driven
+        is_new[awake] = False
         after = engine.awake()
-        woken = np.setdiff1d(after[~driven[after]], awake)
+        woken = after[is_new[after]]
         found = engine.read(awake.tolist())
-        speed = np.sqrt((expected.velocity**2).sum(axis=1))
+        speed = flight.length(expected.velocity)
         free = (
-            (np.sqrt(((found.velocity - expected.velocity) ** 2).sum(axis=1))
+            (flight.length(found.velocity - expected.velocity)
              <= _ROUNDING * (speed + duration * np.sqrt((self._gravity**2).sum())) + 1e-7 * unit)
             & (np.abs(found.spin - expected.spin).max(axis=1, initial=0.0)
-               <= _ROUNDING * np.sqrt((expected.spin**2).sum(axis=1)) + 1e-7)
+               <= _ROUNDING * flight.length(expected.spin) + 1e-7)
             # The engine stops short of what fast bodies would run through.
-            & (np.sqrt(((found.center - expected.center) ** 2).sum(axis=1))
+            & (flight.length(found.center - expected.center)
                <= 1e-3 * duration * speed + 1e-5 * unit
                + 1e-6 * np.abs(expected.center).max(axis=1, initial=0.0))
             & ~rows.calmed[awake])
@@ -207,7 +209,7 @@ class Stepper:
         moment = rows.moment[ids].mean(axis=1)
         slowed = _EDGED * self._resistance * weight * duration * rows.size[ids] / np.maximum(
             moment, 1e-300)
-        speed = np.sqrt((rows.spin[ids] ** 2).sum(axis=1))
+        speed = flight.length(rows.spin[ids])
         # What is slow is calmed, and may fall asleep.
         share = np.where(speed * rows.size[ids] > _SLOW,
                          np.minimum(slowed / np.maximum(speed, 1e-300), 1.0), 0.0)
@@ -215,8 +217,8 @@ class Stepper:
 
     def _calm(self, rows: Rows, engine: Engine, awake: Array, duration: float) -> None:
         """Damp what has been slow and in contact for a while, and nothing else."""
-        speed = (np.sqrt((rows.velocity[awake] ** 2).sum(axis=1))
-                 + rows.size[awake] * np.sqrt((rows.spin[awake] ** 2).sum(axis=1)))
+        speed = (flight.length(rows.velocity[awake])
+                 + rows.size[awake] * flight.length(rows.spin[awake]))
         slow = ~rows.flying[awake] & (speed < _SLOW)
         rows.still[awake] = np.where(slow, rows.still[awake] + duration, 0.0)
         calmed = rows.still[awake] > _SLOW_TIME
