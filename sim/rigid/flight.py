@@ -95,7 +95,7 @@ def conjugate(quaternion: Array) -> Array:
 
 
 def length(vector: Array) -> Array:
-    """Return the lengths (k,) of vectors (k, 3); a sum over rows would take several times as long."""
+    """Return the lengths (k,) of vectors (k, 3); sums over rows take several times as long."""
     x, y, z = vector.T
     return np.asarray(np.sqrt(x * x + y * y + z * z))
 
