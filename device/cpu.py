@@ -14,11 +14,14 @@ import numpy as np
 from vfx.device.bind import HostArray, Record
 from vfx.device.launch import Device, DeviceError, Launch
 from vfx.device.memory import main_memory
+from vfx.device.share import Share
 from vfx.device.source import file_symbol, text_hash
 
 LIBRARIES = Path(__file__).resolve().parent / "lib"
 #: What x86-64-v3 adds, as /proc/cpuinfo names it ("abm" holds lzcnt).
 V3_FLAGS = {"avx", "avx2", "bmi1", "bmi2", "fma", "f16c", "movbe", "abm"}
+#: Runs of fewer launches take all threads of a shared machine, too: they seldom wait for others.
+MANY_LAUNCHES = 16
 
 
 def cpu_flags() -> set[str]:
@@ -68,6 +71,8 @@ class CpuDevice(Device):
         self.isa = isa or choose_isa()
         self._library = load_library(self.isa)
         self._threads = int(self._library.vfx_max_threads())
+        #: What a shared machine has for us; None where somebody said how many threads to use.
+        self._share: Share | None = Share(self._threads)
         self.description = f"cpu {platform.machine()}-{self.isa} {cpu_model()}"
 
     def _load(self, name: str, text: str) -> Callable[[str], Any]:
@@ -115,9 +120,16 @@ class CpuDevice(Device):
             entries[position] = ctypes.cast(launch.kernel.native, ctypes.c_void_p)
             packs[position] = ctypes.cast(pack, ctypes.c_void_p)
         flag = ctypes.c_void_p(self.data(halt).ctypes.data if halt is not None else None)
-        rounds = self._library.vfx_run(
-            ctypes.c_int(self._threads), ctypes.c_int(len(launches)), entries, packs,
-            ctypes.c_longlong(repeat), flag)
+
+        def run(threads: int, repeat: int) -> int:
+            return int(self._library.vfx_run(
+                ctypes.c_int(threads), ctypes.c_int(len(launches)), entries, packs,
+                ctypes.c_longlong(repeat), flag))
+
+        if self._share is not None and repeat * len(launches) >= MANY_LAUNCHES:
+            rounds = self._share.run(repeat, run)
+        else:
+            rounds = run(self._threads, repeat)
         if rounds < 0:
             raise self._failure()
 
@@ -154,7 +166,7 @@ class CpuDevice(Device):
     def threads(self, count: int) -> None:
         if count < 1:
             raise DeviceError(f"{count} threads asked for; at least 1 is needed")
-        self._threads = int(count)
+        self._threads, self._share = int(count), None
 
 
 def load_library(isa: str) -> ctypes.CDLL:
