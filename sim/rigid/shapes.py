@@ -24,6 +24,8 @@ SHRINK = 1e-3
 MOST_CORNERS = 256
 #: A hull is taken for a ball if its nearest face is so near to its farthest corner.
 ROUND = 0.97
+#: With fewer corners no hull is as round: their caps would not cover the ball (2 / (1 - ROUND)).
+ROUND_CORNERS = 67
 
 
 @dataclass(frozen=True)
@@ -59,15 +61,19 @@ class Corners:
         first, last = self._start[elements], self._start[elements + 1]
         count = last - first
         index = np.repeat(first - (np.cumsum(count) - count), count) + np.arange(count.sum())
-        return np.asarray(self.vertex[np.unique(self._corner[index])])
+        corner = self._corner[index]
+        if len(corner) < 128:       # for a few, numpy's own way takes several times as long
+            return np.asarray(self.vertex[sorted(set(corner.tolist()))])
+        return np.asarray(self.vertex[np.unique(corner)])
 
 
 def piece_shape(
     corners: Corners, solid: Solid, members: Array, most_hulls: int, convexity: float
 ) -> Shape:
     """Return the shape of the piece that some elements make up."""
-    if len(members) == 1:
-        return Shape((_shrunk(corners.of(members)),))
+    point = corners.of(members)
+    if len(members) == 1 or (most_hulls == 1 and len(point) < ROUND_CORNERS):
+        return Shape((_shrunk(point),))
     groups = [_Group.make(corners, solid, members)]
     first = groups[0]
     if first.excess <= convexity * first.own and first.is_round():
@@ -103,6 +109,10 @@ class _Group:
     def make(corners: Corners, solid: Solid, members: Array) -> _Group:
         point = corners.of(members)
         own = float(solid.volume[members].sum())
+        if len(members) == 1:       # elements are convex
+            return _Group(members, point, own, 0.0, None)
+        if len(point) == 5:
+            return _Group(members, point, own, max(0.0, _volume_of_five(point) - own), None)
         try:
             hull = ConvexHull(point)
         except (QhullError, ValueError):
@@ -112,6 +122,10 @@ class _Group:
     def halves(self, position: Array) -> tuple[Array, Array]:
         """Return the elements on both sides of a cut across the longest extent."""
         place = position[self.members]
+        if len(place) == 2:
+            way = (place[1] - place[0]).tolist()
+            first, second = self.members[:1], self.members[1:]
+            return (first, second) if max(way, key=abs) > 0.0 else (second, first)
         arm = place - place.mean(axis=0)
         spread = np.einsum("ni,nj->ij", arm, arm)
         axis = np.linalg.eigh(spread)[1][:, -1]
@@ -130,7 +144,7 @@ class _Group:
 
     def is_round(self) -> bool:
         """Whether the hull is a ball but for its facets."""
-        if self.hull is None:
+        if self.hull is None or len(self.point) < ROUND_CORNERS:
             return False
         middle, _ = self.ball()
         farthest = float(np.sqrt(((self.point - middle) ** 2).sum(axis=1)).max())
@@ -138,6 +152,24 @@ class _Group:
         nearest = float((-(plane[:, 0] * middle[0] + plane[:, 1] * middle[1]
                            + plane[:, 2] * middle[2] + plane[:, 3])).min())
         return nearest > ROUND * farthest
+
+
+def _volume_of_five(point: Array) -> float:
+    """Return the volume [m^3] of the hull of five points (5, 3).
+
+    The hull is filled twice by tetrahedra of them, be it convex with five corners or with four and
+    one inside (Radon): half of the sum of all five. Two tetrahedra that share a face are so many
+    of all groups that a search for their hull would take most of the time.
+    """
+    base = point[4]
+    (a, b, c, d) = (point[:4] - base).tolist()
+
+    def triple(u: list[float], v: list[float], w: list[float]) -> float:
+        return (u[0] * (v[1] * w[2] - v[2] * w[1]) + u[1] * (v[2] * w[0] - v[0] * w[2])
+                + u[2] * (v[0] * w[1] - v[1] * w[0]))
+
+    part = (triple(b, c, d), -triple(a, c, d), triple(a, b, d), -triple(a, b, c))
+    return (sum(map(abs, part)) + abs(sum(part))) / 12.0
 
 
 def _shrunk(point: Array) -> Array:

@@ -97,13 +97,14 @@ class RigidWorld:
             falls=np.ones(len(members), bool), center=poses.center, turn=turn, velocity=velocity,
             spin=spin, until=np.where(driven, until, -np.inf), flying=~driven)
         self._members += members
-        for row, shape in zip(ids.tolist(), shapes, strict=True):
+        for row, shape, is_driven in zip(ids.tolist(), shapes, driven.tolist(), strict=True):
             self._shape[row] = shape
-            self._enter(row, shape)
+            self._enter(row, shape, is_driven)
+        self._rows.note_engine(ids, self._rows.frame(ids))
         self.watch(ids, np.full(len(ids), np.inf) if least_hit_speed is None else least_hit_speed)
         return ids
 
-    def _enter(self, row: int, shape: Shape) -> None:
+    def _enter(self, row: int, shape: Shape, is_driven: bool) -> None:
         """Put a body into the engine."""
         rows = self._rows
         members = self._members[row]
@@ -126,9 +127,7 @@ class RigidWorld:
                 material.restitution, material.friction,
                 is_debris and self._n_debris > self.settings.debris_contacts),
             mass=mass, moment=moment, axes=rows.axes[row],
-            is_driven=bool(self._driven[row]) and row >= self.n_props,
-            falls=bool(rows.falls[row]), size=float(rows.size[row]))
-        rows.note_engine(np.array([row]), frame)
+            is_driven=is_driven, falls=bool(rows.falls[row]), size=float(rows.size[row]))
 
     def _add_props(self, balls: Sequence[Projectile]) -> None:
         for ball in balls:
@@ -145,7 +144,8 @@ class RigidWorld:
                 until=np.array([-math.inf if heavy else math.inf]))[0])
             self._members.append(np.zeros(0, np.int64))
             self._shape[row] = Shape((), ball.radius, np.zeros(3))
-            self._enter(row, self._shape[row])
+            self._enter(row, self._shape[row], is_driven=False)
+            self._rows.note_engine(np.array([row]), self._rows.frame([row]))
 
     def remove(self, ids: Array) -> None:
         """Take bodies out."""
