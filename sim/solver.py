@@ -209,6 +209,32 @@ class Outcome(enum.Enum):
     IMPACT = "something hits hard: another solver may take the matter"
 
 
+#: What an event may be: bonds take pieces over, or give them back; a hit was tried out and broke
+#: nothing; one that might have broken something was not tried out.
+IN_BONDS, RIGID_AGAIN, WITHSTOOD, LEFT_OUT = "in bonds", "rigid again", "withstood", "left out"
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened to bodies or pieces: a line of the log, a row of the timeline."""
+
+    time: float                 # [s]
+    what: str                   # one of the words above
+    who: str                    # the bodies, by their names
+    why: str
+    pieces: int = 0             # that it happened to
+    elements: int = 0           # in them
+    energy_lost: float = 0.0    # [J] that no motion has any more
+
+    def line(self) -> str:
+        """Return it as a sentence for the log."""
+        pieces = "1 piece" if self.pieces == 1 else f"{self.pieces:,} pieces"
+        lost = (f"; {self.energy_lost:.3g} J of strain and vibration are given up"
+                if self.what == RIGID_AGAIN else "")
+        return (f"t = {self.time:.6g} s: {self.who} {self.what} ({pieces}, {self.elements:,} "
+                f"elements): {self.why}{lost}")
+
+
 class Solver(Protocol):
     """Bodies in motion.
 
@@ -252,8 +278,8 @@ class Solver(Protocol):
     def notes(self) -> list[str]:
         """Return what the artist should know of the world it was built for."""
 
-    def news(self) -> list[str]:
-        """Return what has happened since this was last asked that belongs into the log."""
+    def news(self) -> list[Event]:
+        """Return what has happened since this was last asked, of rooms with a timeline."""
 
     def state(self) -> dict[str, Array]:
         """Return everything that is needed to go on bit for bit."""
@@ -311,6 +337,8 @@ class Room(Generic[S]):
     #: Whether a frame may be given as a number of its steps; else shots are at real time unless
     #: they say how fast.
     counts_steps: bool = True
+    #: Whether it tells events, of which a timeline is kept beside the history.
+    has_timeline: bool = False
     #: The rooms it stands on, each with keys whose defaults are others there.
     uses: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 

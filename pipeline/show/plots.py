@@ -1,5 +1,7 @@
 """The history of a simulation as a picture, ``sim/diagnostics.png``: four panels over time.
 
+Where pieces go from solver to solver, a panel shows who has how many elements, and all panels when
+something was in bonds and when a hit broke nothing.
 Drawn with Pillow alone, at a multiple of its size and then reduced, so that lines are smooth.
 """
 
@@ -8,7 +10,7 @@ from __future__ import annotations
 import io
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +20,8 @@ from PIL import Image, ImageDraw, ImageFont
 
 from vfx.pipeline.quantities import si_prefix
 from vfx.pipeline.work.cache import Published, publish_bytes
+from vfx.pipeline.work.timeline import Impact, impacts
+from vfx.sim.solver import WITHSTOOD, Event
 
 Values = npt.NDArray[np.float64]
 
@@ -28,9 +32,12 @@ _HEAD = 64                                   # height of the title
 _PANEL_HEAD, _PANEL_FOOT, _PANEL_LEFT = 44, 54, 78
 _TITLE, _HEADING, _TEXT = 26, 19, 15         # sizes of the font
 _PAPER, _PANEL, _GRID, _AXIS = "#ffffff", "#f7f8fa", "#e1e4e8", "#8b939c"
-_INK, _FAINT = "#1f2328", "#59636e"
+_INK, _FAINT, _SPAN = "#1f2328", "#59636e", "#f3c9ae"
 _COLORS = ("#0072b2", "#d55e00", "#009e73", "#111111")   # told apart by every eye (Okabe and Ito)
+_BONDS = _COLORS[1]                           # what is in bonds, wherever it is drawn
 _LINE = 2.4
+_LEAST_SPAN = 2.0                            # an impact is drawn at least so wide
+_MARK = 5.0                                  # half the width of a mark above a panel
 _MOST_DOTS = 60                              # a curve of fewer points shows each
 _LOG_SPAN = 30.0                             # counts that grow more than this go on a log axis
 
@@ -52,13 +59,33 @@ class Panel:
     unit: str
     curves: tuple[Curve, ...]
     is_count: bool = False
+    is_stacked: bool = False            # its curves are areas, each upon those before
+
+    @property
+    def value(self) -> Values:
+        """All that its axis has to show."""
+        values = [curve.value for curve in self.curves]
+        if self.is_stacked and values:
+            values = [np.sum(np.nan_to_num(values), axis=0)]
+        return np.concatenate([*values, np.zeros(0)])
 
 
-def write_diagnostics_plot(path: Path, columns: Mapping[str, Values], title: str) -> Published:
-    """Publish the plot of the columns of ``diagnostics.csv`` as PNG."""
+@dataclass(frozen=True)
+class Marks:
+    """What happened: impacts, and when [s] hits broke nothing."""
+
+    impacts: tuple[Impact, ...] = ()
+    withstood: tuple[float, ...] = ()
+
+
+def write_diagnostics_plot(path: Path, columns: Mapping[str, Values], title: str,
+                           events: Sequence[Event] = ()) -> Published:
+    """Publish the plot of the columns of ``diagnostics.csv``, and of events, as PNG."""
     data = io.BytesIO()
     time = columns.get("time", np.zeros(0))
-    draw_panels(time, diagnostics_panels(columns), title).save(data, "PNG")
+    marks = Marks(tuple(impacts(events, float(time[np.isfinite(time)].max(initial=0.0)))),
+                  tuple(event.time for event in events if event.what == WITHSTOOD))
+    draw_panels(time, diagnostics_panels(columns), title, marks).save(data, "PNG")
     return publish_bytes(path, data.getvalue())
 
 
@@ -68,6 +95,14 @@ def diagnostics_panels(columns: Mapping[str, Values]) -> list[Panel]:
         return tuple(Curve(label, columns[name]) for name, label in names.items()
                      if name in columns)
 
+    if "rigid_pieces" in columns:
+        panels = [
+            Panel("Energy", "J", energies(columns)),
+            Panel("Elements", "", holders(columns), is_count=True, is_stacked=True),
+            Panel("Pieces", "", curves({"fragments": "all", "asleep": "asleep"}), is_count=True),
+            Panel("Momentum", "N s", curves({f"momentum_{axis}": axis for axis in "xyz"})),
+        ]
+        return [panel for panel in panels if panel.curves]
     energy = curves({"kinetic_energy": "motion", "bond_energy": "bonds", "ball_energy": "balls"})
     if "potential_energy" in columns:
         height = columns["potential_energy"]
@@ -89,10 +124,36 @@ def diagnostics_panels(columns: Mapping[str, Values]) -> list[Panel]:
     return [panel for panel in panels if panel.curves]
 
 
-def draw_panels(time: Values, panels: Sequence[Panel], title: str) -> Image.Image:
-    """Draw panels over ``time`` [s], two in a row, under a title."""
+def energies(columns: Mapping[str, Values]) -> tuple[Curve, ...]:
+    """Return the energies of rigid pieces and of what is in bonds.
+
+    Height counts from the lowest there is, so that the sum begins with all that can be lost.
+    """
+    height = columns["potential_energy"]
+    height = height - height[np.isfinite(height)].min(initial=np.inf)
+    motion = columns["kinetic_energy"]
+    curves = [Curve("motion", motion), Curve("height", height)]
+    if "energy_lost" in columns:
+        curves.append(Curve("given up after impacts", columns["energy_lost"]))
+    strain = columns.get("bond_energy", np.zeros_like(motion))
+    return *curves, Curve("motion, height and strain", motion + height + strain, dashed=True)
+
+
+def holders(columns: Mapping[str, Values]) -> tuple[Curve, ...]:
+    """Return who has how many elements: areas that add up to all; none where nobody counted."""
+    if "rigid_elements" not in columns:
+        return ()
+    asleep, rigid = columns["elements_asleep"], columns["rigid_elements"]
+    bonds = columns.get("elements_in_bonds", np.zeros_like(rigid))
+    return Curve("asleep", asleep), Curve("in bonds", bonds), Curve("rigid", rigid - asleep)
+
+
+def draw_panels(time: Values, panels: Sequence[Panel], title: str,
+                marks: Marks = Marks()) -> Image.Image:
+    """Draw panels over ``time`` [s], two in a row, under a title; marks go through all of them."""
     canvas = _Canvas(_SIZE)
     canvas.text((_MARGIN, _MARGIN // 2 + 8), title, _TITLE, _INK, "lt")
+    _explain(canvas, marks)
     columns = min(2, len(panels))
     rows = -(-len(panels) // max(columns, 1))
     for number, panel in enumerate(panels):
@@ -101,7 +162,7 @@ def draw_panels(time: Values, panels: Sequence[Panel], title: str) -> Image.Imag
         height = (_SIZE[1] - _HEAD - rows * _MARGIN // 2) / rows
         left = _MARGIN + column * (width + _MARGIN)
         top = _HEAD + row * (height + _MARGIN // 2)
-        _draw_panel(canvas, (left, top, left + width, top + height - 8), time, panel)
+        _draw_panel(canvas, (left, top, left + width, top + height - 8), time, panel, marks)
     return canvas.finish()
 
 
@@ -124,13 +185,28 @@ def log_ticks(low: float, high: float) -> list[float]:
                                    math.floor(math.log10(high) + 1e-9) + 1)]
 
 
+def _explain(canvas: _Canvas, marks: Marks) -> None:
+    """Say beside the title what marks mean."""
+    x, y = float(_SIZE[0] - _MARGIN), _MARGIN // 2 + 22
+    for text, color, there in ((f"hit that broke nothing ({len(marks.withstood)})", _FAINT,
+                                marks.withstood),
+                               (f"impact, in bonds ({len(marks.impacts)})", _BONDS,
+                                marks.impacts)):
+        if there:
+            x -= canvas.text_width(text, _TEXT)
+            canvas.text((x, y), text, _TEXT, _INK, "lm")
+            canvas.pointer((x - 14, y + _MARK), color, _MARK)
+            x -= 40
+
+
 def _draw_panel(canvas: _Canvas, box: tuple[float, float, float, float], time: Values,
-                panel: Panel) -> None:
+                panel: Panel, marks: Marks) -> None:
     left, top, right, bottom = box
     area = (left + _PANEL_LEFT, top + _PANEL_HEAD, right, bottom - _PANEL_FOOT)
-    finite = [curve.value[np.isfinite(curve.value)] for curve in panel.curves]
-    every = np.concatenate([*finite, np.zeros(0)])
-    low, high, is_log = _value_range(every, panel.is_count)
+    every = panel.value
+    low, high, is_log = _value_range(every[np.isfinite(every)], panel.is_count)
+    if panel.is_stacked:
+        low, is_log = 0.0, False
     scale, prefix = (1.0, "") if is_log else si_prefix(max(abs(low), abs(high)))
     if panel.is_count:
         scale = max(scale, 1.0)
@@ -173,8 +249,24 @@ def _draw_panel(canvas: _Canvas, box: tuple[float, float, float, float], time: V
     canvas.text((left, top + 12), heading, _HEADING, _INK, "lt")
     _draw_legend(canvas, (area[2], top + 21), panel)
 
+    # Draw what happened: behind curves, and of areas what is too short for samples.
+    if panel.is_stacked:
+        _draw_stack(canvas, panel, time, x_of, y_of)
+    for impact in marks.impacts:
+        x, end_x = float(x_of(impact.first)), float(x_of(impact.last))
+        end_x = max(end_x, x + _LEAST_SPAN)
+        if panel.is_stacked and len(time):
+            asleep = float(np.interp(impact.first, time, panel.curves[0].value))
+            canvas.rectangle((x, float(y_of(asleep + impact.elements)), end_x,
+                              float(y_of(asleep))), _BONDS)
+        elif not panel.is_stacked:
+            canvas.rectangle((x, area[1], end_x, area[3]), _SPAN)
+        canvas.pointer((x + _LEAST_SPAN / 2, area[1]), _BONDS, _MARK)
+    for moment in marks.withstood:
+        canvas.pointer((float(x_of(moment)), area[1]), _FAINT, _MARK)
+
     # Draw the curves, the first on top.
-    for number, curve in reversed(list(enumerate(panel.curves))):
+    for number, curve in reversed(list(enumerate(() if panel.is_stacked else panel.curves))):
         valid = np.isfinite(curve.value) & np.isfinite(time)
         points = list(zip(x_of(time[valid]).tolist(), y_of(curve.value[valid]).tolist(),
                           strict=True))
@@ -183,6 +275,19 @@ def _draw_panel(canvas: _Canvas, box: tuple[float, float, float, float], time: V
             canvas.dot(point, _color(number, curve), 1.5 * _LINE)
     canvas.line([(area[0], area[3]), (area[2], area[3])], _AXIS, 1.2)
     canvas.line([(area[0], area[1]), (area[0], area[3])], _AXIS, 1.2)
+
+
+def _draw_stack(canvas: _Canvas, panel: Panel, time: Values, x_of: Callable[[Values], Values],
+                y_of: Callable[[Values], Values]) -> None:
+    """Fill areas, each upon those before."""
+    valid = np.isfinite(time)
+    x, below = x_of(time[valid]), np.zeros(int(valid.sum()))
+    if len(x) < 2:
+        return
+    for number, curve in enumerate(panel.curves):
+        above = below + np.nan_to_num(curve.value[valid])
+        canvas.area(x, y_of(below), y_of(above), _color(number, curve))
+        below = above
 
 
 def _draw_legend(canvas: _Canvas, corner: tuple[float, float], panel: Panel) -> None:
@@ -244,6 +349,18 @@ class _Canvas:
     def rectangle(self, box: tuple[float, float, float, float], color: str) -> None:
         """Fill a rectangle."""
         self._draw.rectangle([self._at(box[:2]), self._at(box[2:])], fill=color)
+
+    def area(self, x: Values, below: Values, above: Values, color: str) -> None:
+        """Fill what is between two lines over the same places."""
+        corners = [*zip(x.tolist(), below.tolist(), strict=True),
+                   *reversed(list(zip(x.tolist(), above.tolist(), strict=True)))]
+        self._draw.polygon([self._at(corner) for corner in corners], fill=color)
+
+    def pointer(self, tip: tuple[float, float], color: str, size: float) -> None:
+        """Draw a triangle that points down to a place."""
+        x, y = tip
+        self._draw.polygon([self._at(corner) for corner in (
+            (x, y), (x - size, y - 2.0 * size), (x + size, y - 2.0 * size))], fill=color)
 
     def line(self, points: list[tuple[float, float]], color: str, width: float) -> None:
         """Draw straight lines from point to point."""

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from PIL import Image
 
 from vfx.pipeline.errors import DamagedFile, MissingInput
@@ -24,6 +25,7 @@ from vfx.pipeline.progress import BEGUN, LOG_FOLDER, TIMINGS_FILE
 from vfx.pipeline.quantities import as_clock
 from vfx.pipeline.shot.frames import format_frames, frames_text
 from vfx.pipeline.show.pass_colors import pass_pixels
+from vfx.pipeline.show.plots import Curve, energies, holders
 from vfx.pipeline.show.preview import Pixels
 from vfx.pipeline.show.report import pace_text, state_rows
 from vfx.pipeline.show.review import FOLDER
@@ -36,6 +38,10 @@ from vfx.pipeline.work.diagnostics import DiagnosticsTable
 from vfx.pipeline.work.folder import Work
 from vfx.pipeline.work.manifest import State
 from vfx.pipeline.work.seal import read_regular
+from vfx.pipeline.work.timeline import Timeline, impacts
+from vfx.sim.solver import WITHSTOOD
+
+Values = npt.NDArray[np.float64]
 
 _TEMPLATE = Path(__file__).with_name("review_page.html")
 _MOST_FRAMES = 240
@@ -74,7 +80,8 @@ def write_page(work: Work, frames: Sequence[int], report: Callable[[float], None
             f" of {shot.first_frame}-{shot.last_frame}" if len(done) < len(shot.frames) else "")
             + f", {shot.fps:g} fps, {width} x {height}",
         "fps": shot.fps, "frames": pictures, "passes": _passes(work, last),
-        "pass_frame": last, "plots": _plots(work, history), "stages": _stages(work, frames),
+        "pass_frame": last, "plots": _plots(work, history), **_events(work),
+        "stages": _stages(work, frames),
         "timings": _timings(work), "facts": _facts(work),
         "warnings": _warnings(work, frames, arguments),
         "past": _past(work),
@@ -148,37 +155,96 @@ def _passes(work: Work, frame: int) -> list[dict[str, str]]:
 
 
 def _plots(work: Work, history: dict[int, dict[str, float]]) -> list[dict[str, Any]]:
-    shot = work.shot
-    table = DiagnosticsTable(work.folder_of(SIM))
-    table.read()
-    columns = table.columns()
-    time = columns.get("time", np.full_like(columns["step"], np.nan))
-    # Where the speed changes, finer than the eye tells from a curve.
-    sample = np.linspace(shot.first_frame, shot.last_frame, 20 * len(shot.frames) + 1)
-    frame = (shot.first_frame + time / shot.frame_time if not shot.clock.time_keys else
-             np.interp(time, [shot.time_of(each) for each in sample.tolist()], sample))
+    columns = _history(work)
+    frame = _frames_at(work, columns.get("time", np.full_like(columns["step"], np.nan)))
+
+    def drawn(curve: Curve) -> dict[str, Any]:
+        valid = np.isfinite(curve.value) & np.isfinite(frame)
+        return {"label": curve.label, "dashed": curve.dashed, "points": [
+            [float(x), float(y)] for x, y in zip(frame[valid], curve.value[valid], strict=True)]}
 
     def column(name: str, label: str = "") -> list[dict[str, Any]]:
-        if name not in columns:
-            return []
-        valid = np.isfinite(columns[name]) & np.isfinite(frame)
-        return [{"label": label, "points": [[float(x), float(y)] for x, y in zip(
-            frame[valid], columns[name][valid], strict=True)]}]
+        return [drawn(Curve(label, columns[name]))] if name in columns else []
 
     def pieces(name: str, label: str = "") -> list[dict[str, Any]]:
         return [{"label": label, "points": [[number, row[name]] for number, row in
                                             history.items()]}]
 
+    is_rigid = "rigid_pieces" in columns
     plots: list[dict[str, Any]] = [
-        {"title": "Energy [J]", "curves": column("kinetic_energy", "motion")
-         + column("bond_energy", "bonds")},
+        {"title": "Energy [J]", "curves": list(map(drawn, energies(columns))) if is_rigid else
+         column("kinetic_energy", "motion") + column("bond_energy", "bonds")},
+        {"title": "Elements", "curves": list(map(drawn, holders(columns))), "stacked": True},
         {"title": "Unbroken bonds", "curves": column("bonds")},
         {"title": "Pieces", "curves": pieces("pieces", "all")
-         + pieces("single", "of one element")},
+         + (column("asleep", "asleep") if is_rigid else pieces("single", "of one element"))},
         {"title": "Size of pieces, as share of all mass", "curves": pieces(
             "largest", "largest") + pieces("half", "half of the mass is in larger ones")},
     ]
     return [plot for plot in plots if any(curve["points"] for curve in plot["curves"])]
+
+
+def _history(work: Work) -> dict[str, Values]:
+    """Return the columns of the history, as far as it can be read."""
+    table = DiagnosticsTable(work.folder_of(SIM))
+    table.read()
+    return table.columns()
+
+
+def _frames_at(work: Work, time: Values) -> Values:
+    """Return which frames, or how far between two, are at times [s]."""
+    shot = work.shot
+    if not shot.clock.time_keys:
+        return np.asarray(shot.first_frame + time / shot.frame_time)
+    # Finer than the eye tells from a curve.
+    sample = np.linspace(shot.first_frame, shot.last_frame, 20 * len(shot.frames) + 1)
+    return np.interp(time, [shot.time_of(each) for each in sample.tolist()], sample)
+
+
+def _events(work: Work) -> dict[str, Any]:
+    """Return the timeline: a table of what happened, marks for the plots, and what came of it."""
+    if not work.shot.solver.has_timeline:
+        return {"events": [], "impacts": [], "withstood": [], "outcome": []}
+    timeline, columns = Timeline(work.folder_of(SIM)), _history(work)
+    timeline.read()
+    events, time = timeline.events, columns.get("time", np.zeros(0))
+    end = float(time[np.isfinite(time)].max(initial=0.0))
+    found = impacts(events, end)
+    frame = _frames_at(work, np.array([event.time for event in events]))
+    ends = _frames_at(work, np.array([[each.first, each.last] for each in found]).reshape(-1, 2))
+    rows = [["frame", "time [s]", "body", "what", "pieces", "elements", "why", "given up [J]"]]
+    rows += [[f"{at:.2f}", f"{event.time:.5f}", event.who, event.what, f"{event.pieces:,}",
+              f"{event.elements:,}", event.why,
+              f"{event.energy_lost:.3g}" if event.energy_lost else ""]
+             for at, event in zip(frame.tolist(), events, strict=True)]
+    return {"events": rows, "impacts": ends.tolist(),
+            "withstood": [at for at, event in zip(frame.tolist(), events, strict=True)
+                          if event.what == WITHSTOOD],
+            "outcome": _outcome(work, columns)}
+
+
+def _outcome(work: Work, columns: dict[str, Values]) -> list[str]:
+    """Return what came of a shot whose pieces settle: who is still awake, and what was left out."""
+    if not {"time", "rigid_pieces", "asleep", "elements_in_bonds"} <= columns.keys():
+        return []
+    awake = columns["rigid_pieces"] - columns["asleep"] + columns["elements_in_bonds"]
+    moving = np.flatnonzero(awake != 0.0)
+    lines = []
+    if not len(moving):
+        lines.append("all is at rest from the start")
+    elif len(moving) and moving[-1] + 1 < len(awake):
+        rest = float(columns["time"][moving[-1] + 1])
+        frame = float(_frames_at(work, np.array(rest)))
+        lines.append(f"all is at rest from frame {frame:.1f} on ({rest:.4g} s)")
+    else:
+        lines.append(f"at the end {columns['rigid_pieces'][-1] - columns['asleep'][-1]:,.0f} of "
+                     f"{columns['rigid_pieces'][-1]:,.0f} pieces are not at rest")
+    lost, skipped = columns["energy_lost"][-1], columns["hits_skipped"][-1]
+    lines.append(f"{lost:.3g} J of strain and vibration were given up after impacts")
+    if skipped:
+        lines.append(f"{skipped:,.0f} hits that might have broken something were not tried out: "
+                     "they came within the pause after an impact, or after most_steps was used up")
+    return lines
 
 
 def _stages(work: Work, frames: Sequence[int]) -> list[list[str]]:

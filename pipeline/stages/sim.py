@@ -32,6 +32,8 @@ from vfx.pipeline.work.checkpoint import Checkpoint, CheckpointPair, damaged_che
 from vfx.pipeline.work.diagnostics import FILE_NAME as TABLE_FILE
 from vfx.pipeline.work.diagnostics import DiagnosticsTable
 from vfx.pipeline.work.manifest import State
+from vfx.pipeline.work.timeline import FILE_NAME as TIMELINE_FILE
+from vfx.pipeline.work.timeline import Timeline
 from vfx.sim.solver import Outcome, Solver, Unstable
 
 if TYPE_CHECKING:
@@ -80,7 +82,7 @@ def _last_done(job: Job) -> int:
 
 def aids(shot: Shot) -> Iterable[str]:
     """Return the files of this stage that are no results."""
-    return LOCK_FILE, PLOT_FILE, TABLE_FILE, *CHECKPOINT_FILES
+    return LOCK_FILE, PLOT_FILE, TABLE_FILE, TIMELINE_FILE, *CHECKPOINT_FILES
 
 
 def unfit_aids(work: Work, stage: Stage) -> dict[Path, str]:
@@ -93,7 +95,8 @@ def unfit_aids(work: Work, stage: Stage) -> dict[Path, str]:
 def unfit_history(work: Work, stage: Stage) -> dict[Path, str]:
     """Return the files of the history that are missing or not as they were written."""
     found = {}
-    for name in (TABLE_FILE, PLOT_FILE):
+    names = (TABLE_FILE, PLOT_FILE, *((TIMELINE_FILE,) if work.shot.solver.has_timeline else ()))
+    for name in names:
         path = work.folder_of(stage) / name
         entry = work.manifest(stage).files.get(name)
         if not os.path.lexists(path):
@@ -105,18 +108,22 @@ def unfit_history(work: Work, stage: Stage) -> dict[Path, str]:
     return found
 
 
-def _publish_history(job: Job, table: DiagnosticsTable) -> None:
-    """Publish and list the table and its plot."""
+def _publish_history(job: Job, table: DiagnosticsTable, timeline: Timeline) -> None:
+    """Publish and list the table, the events and the plot of both."""
     shot, columns = job.shot, table.columns()
     steps = int(columns["step"].max(initial=0.0))
     # Rows at frames alone have a number of pieces.
     last = shot.first_frame + max(0, int(np.isfinite(columns.get(_PIECES, [])).sum()) - 1)
     plot = job.work.folder_of(job.stage) / PLOT_FILE
     fingerprint = str(job.work.fingerprint(job.stage, shot.first_frame))
-    for path, published in (
-            (table.path, table.publish()),
-            (plot, write_diagnostics_plot(
-                plot, columns, f"{shot.name}: frames {shot.first_frame}-{last}, {steps:,} steps"))):
+    title = f"{shot.name}: frames {shot.first_frame}-{last}"
+    if shot.solver.counts_steps:
+        title += f", {steps:,} steps"
+    written = {table.path: table.publish(),
+               plot: write_diagnostics_plot(plot, columns, title, timeline.events)}
+    if shot.solver.has_timeline:
+        written[timeline.path] = timeline.publish()
+    for path, published in written.items():
         job.work.record(job.stage, path, fingerprint, published, job.device.description)
 
 
@@ -145,6 +152,7 @@ class _Run:
         self._last = last
         self._checkpoints = _checkpoints(job)
         self._diagnostics = DiagnosticsTable(folder)
+        self._timeline = Timeline(folder)
         self._solid = Solid.from_arrays(job.read("solid", job.shot.first_frame))
         self._frame = job.shot.first_frame       # that is next
         self._pace = Pace()
@@ -157,13 +165,13 @@ class _Run:
             self._go_through(self._build())
         except Unstable as error:
             # The checkpoints stay as they are: the newest is of before it blew up.
-            _publish_history(self._job, self._diagnostics)
+            _publish_history(self._job, self._diagnostics, self._timeline)
             raise FrameFailed(
                 f"sim {self._frame}: {error}\n{self._kept()}; see {self._plot_path} for how it "
                 f"came about; after changing the shot, run again with:\n"
                 f"  {self._job.command(None, [self._last])}") from None
         # By now the solver has given its memory back.
-        _publish_history(self._job, self._diagnostics)
+        _publish_history(self._job, self._diagnostics, self._timeline)
 
     def _build(self) -> Solver:
         """Return the solver at the first frame, having told what it has to say."""
@@ -223,6 +231,7 @@ class _Run:
                                        f"({error}); going on without it")
             else:
                 self._diagnostics.take(checkpoint.history)
+                self._timeline.take(checkpoint.timeline)
                 return True
         return False
 
@@ -239,14 +248,23 @@ class _Run:
                 if self._job.stop.wanted:
                     self._save(solver)
                 self._job.stop.check()
-                outcome = solver.advance(sample, _CHUNK_SECONDS)
-                for line in solver.news():
-                    self._job.progress.say(f"sim: {line}")
+                try:
+                    outcome = solver.advance(sample, _CHUNK_SECONDS)
+                finally:
+                    # What led to a run that blows up is of use, too.
+                    self._take_news(solver)
                 if outcome is Outcome.REACHED:
                     self._sample(solver, is_frame=solver.time == end)
                 if solver.time < end and time.monotonic() - self._saved > self._pause:
                     self._save(solver)
                 self._report(solver)
+
+    def _take_news(self, solver: Solver) -> None:
+        """Tell what happened, and keep it: before any checkpoint, which has it then."""
+        news = solver.news()
+        self._timeline.add(news)
+        for event in news:
+            self._job.progress.say(f"sim: {event.line()}")
 
     def _take_frame(self, solver: Solver) -> None:
         frame, shot = self._frame, self._job.shot
@@ -263,8 +281,11 @@ class _Run:
     def _save(self, solver: Solver) -> None:
         begun = time.monotonic()
         self._diagnostics.publish()
+        if self._job.shot.solver.has_timeline:
+            self._timeline.publish()
         self._checkpoints.save(Checkpoint(
-            solver.time, solver.step, solver.state(), self._diagnostics.text()))
+            solver.time, solver.step, solver.state(), self._diagnostics.text(),
+            self._timeline.text()))
         self._saved = time.monotonic()
         shortest, longest = _CHECKPOINT_SECONDS
         self._pause = min(max((self._saved - begun) / _CHECKPOINT_SHARE, shortest), longest)

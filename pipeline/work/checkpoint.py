@@ -19,16 +19,18 @@ FILES = ("checkpoint.a.npz", "checkpoint.b.npz")
 _STEP = "pipeline_step"
 _TIME = "pipeline_time"
 _HISTORY = "pipeline_history"
+_TIMELINE = "pipeline_timeline"
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The state of a simulation at a time [s], as it gave it, and its ``history`` so far."""
+    """The state of a simulation at a time [s], as it gave it; history and events so far."""
 
     time: float
     step: int               # done by then
     state: Arrays
     history: str
+    timeline: str = ""
 
 
 def damaged_checkpoints(folder: Path) -> list[Path]:
@@ -50,7 +52,8 @@ class CheckpointPair:
         write_npz(self._paths[self._next], {
             **checkpoint.state, FINGERPRINT: np.array(self._fingerprint),
             _TIME: np.array(checkpoint.time), _STEP: np.array(checkpoint.step, np.int64),
-            _HISTORY: np.frombuffer(checkpoint.history.encode(), np.uint8)})
+            _HISTORY: np.frombuffer(checkpoint.history.encode(), np.uint8),
+            _TIMELINE: np.frombuffer(checkpoint.timeline.encode(), np.uint8)})
         self._next = 1 - self._next
 
     def newest_first(self, until: float) -> Iterator[Checkpoint]:
@@ -76,8 +79,10 @@ class CheckpointPair:
                 del state[_TIME]
                 step = int(state.pop(_STEP))
                 history = state.pop(_HISTORY).tobytes().decode()
+                # Checkpoints of before there were events have none.
+                timeline = state.pop(_TIMELINE, np.zeros(0, np.uint8)).tobytes().decode()
                 self._next = 1 - i
-                yield Checkpoint(time, step, state, history)
+                yield Checkpoint(time, step, state, history, timeline)
 
     @contextmanager
     def _noting_damage(self, path: Path) -> Iterator[None]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from vfx.pipeline.work.cache import Published, publish_bytes
 from vfx.pipeline.work.seal import read_regular
 
 FILE_NAME = "diagnostics.csv"
-_STEP = "step"
+_STEP, _TIME = "step", "time"
 
 
 class DiagnosticsTable:
@@ -26,7 +27,8 @@ class DiagnosticsTable:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE_NAME
-        self._rows: dict[int, dict[str, str]] = {}
+        #: By step and time [s]: a solver may have several samples between two of its steps.
+        self._rows: dict[tuple[int, float], dict[str, str]] = {}
 
     def read(self) -> None:
         """Take the rows of the file there is; what cannot be read is no row."""
@@ -45,27 +47,28 @@ class DiagnosticsTable:
         for row in rows:
             number = row.get(_STEP) or ""
             if None not in row and None not in row.values() and number.isdecimal():
-                self._rows[int(number)] = {key: row[key] for key in row if key != _STEP}
+                self._rows[_key(int(number), _as_number(row.get(_TIME)))] = {
+                    key: row[key] for key in row if key != _STEP}
 
     def add(self, step: int, numbers: Mapping[str, float]) -> None:
-        """Set the row of a step."""
-        self._rows[step] = {
+        """Set the row of a step and its time."""
+        self._rows[_key(step, numbers.get(_TIME, math.nan))] = {
             key: str(value) if isinstance(value, int) else repr(float(value))
             for key, value in numbers.items() if key != _STEP}
 
     def latest(self, name: str) -> float | None:
         """Return the newest value of a column, or None if it has none."""
-        for step in sorted(self._rows, reverse=True):
-            if value := self._rows[step].get(name):
+        for key in sorted(self._rows, reverse=True):
+            if value := self._rows[key].get(name):
                 return _as_number(value)
         return None
 
     def columns(self) -> dict[str, npt.NDArray[np.float64]]:
         """Return the columns by name, in order of the steps, NaN where a row has no value."""
-        steps = sorted(self._rows)
-        columns = {_STEP: np.array(steps, np.float64)}
+        keys = sorted(self._rows)
+        columns = {_STEP: np.array([step for step, _ in keys], np.float64)}
         for name in self._names():
-            columns[name] = np.array([_as_number(self._rows[step].get(name)) for step in steps])
+            columns[name] = np.array([_as_number(self._rows[key].get(name)) for key in keys])
         return columns
 
     def publish(self) -> Published:
@@ -77,12 +80,17 @@ class DiagnosticsTable:
         text = io.StringIO()
         writer = csv.DictWriter(text, [_STEP, *self._names()], lineterminator="\n")
         writer.writeheader()
-        for step in sorted(self._rows):
-            writer.writerow({_STEP: step, **self._rows[step]})
+        for key in sorted(self._rows):
+            writer.writerow({_STEP: key[0], **self._rows[key]})
         return text.getvalue()
 
     def _names(self) -> list[str]:
         return list(dict.fromkeys(name for row in self._rows.values() for name in row))
+
+
+def _key(step: int, time: float) -> tuple[int, float]:
+    """Return what a row is known by; without a time, its step alone."""
+    return step, time if math.isfinite(time) else 0.0
 
 
 def _as_number(text: str | None) -> float:

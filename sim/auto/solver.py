@@ -46,7 +46,17 @@ from vfx.sim.rigid.fleet import FEW_ELEMENTS, Fleet
 from vfx.sim.rigid.mass import element_mass
 from vfx.sim.rigid.world import FLOOR, Hits
 from vfx.sim.settings import Collider, Floor, Material
-from vfx.sim.solver import Matter, Outcome, Poses, World
+from vfx.sim.solver import (
+    IN_BONDS,
+    LEFT_OUT,
+    RIGID_AGAIN,
+    WITHSTOOD,
+    Event,
+    Matter,
+    Outcome,
+    Poses,
+    World,
+)
 
 #: What pieces fall on.
 Ground = TypeVar("Ground", Floor, Collider)
@@ -56,6 +66,8 @@ TRIAL_TRANSITS = 6.0
 QUIET_TRANSITS = 2.0
 #: So often in a fine tick a trial is looked at.
 LOOKS = 4
+#: Bodies that an event names.
+MOST_NAMED = 4
 #: Steps of bonds between two looks at the computer's clock, at first.
 FIRST_STEPS = 16
 
@@ -102,7 +114,7 @@ class AutoSolver:
         self._broke_at = np.full(len(solid.edge), np.inf)       # [s]: when an edge broke
         self._damage = np.zeros(solid.n_elements, np.float32)
         self._lost = 0.0                                # [J]: strain and vibration given up
-        self._said: list[str] = []
+        self._said: list[Event] = []
         self._steps_a_call = FIRST_STEPS
         self._begin()
 
@@ -291,9 +303,16 @@ class AutoSolver:
             trial.end = min(trial.end, window.step + trial.patience)
             trial.patience = -1
         if window.step >= trial.end or self._budget.is_spent:
+            hit = f"hit at {trial.speed.max():.3g} m/s"
+            if window.step >= trial.end:
+                self._tell(window.start, WITHSTOOD, window, len(trial.ids),
+                           f"{hit}, but nothing breaks")
+            else:
+                self._budget.skipped += len(trial.ids)
+                self._tell(window.start, LEFT_OUT, window, len(trial.ids),
+                           f"{hit}, but the steps of most_steps are used up: from here on nothing "
+                           "breaks")
             self._fleet.survived(trial.ids, trial.speed)
-            self._tell(f"{_pieces(len(trial.ids))} hit at {trial.speed.max():.3g} m/s: nothing "
-                       f"breaks")
             self._trial = None
 
     def _commit(self, trial: Trial) -> None:
@@ -313,12 +332,13 @@ class AutoSolver:
         self._window.begun, self._window.last_break = begun, trial.window.step
         self._window.rewound = trial.partner
         self._window.surround(fleet, beside, poses)
+        least = fleet.breaking[fleet.row(trial.ids)].min()
+        self._tell(first, IN_BONDS, trial.window, len(trial.ids),
+                   f"hit at {trial.speed.max():.3g} m/s and breaking; such hits are tried out from "
+                   f"{least:.3g} m/s on")
         fleet.leave(trial.ids)
         for number in trial.ids.tolist():
             self._outlines.pop(number, None)
-        self._tell(f"{_pieces(len(trial.ids))} hit at {trial.speed.max():.3g} m/s: "
-                   f"{len(matter.element):,} elements in bonds from t = "
-                   f"{self._ticks.time(first):.6g} s")
 
     # ------------------------------------------------------------------ windows
 
@@ -374,9 +394,7 @@ class AutoSolver:
         fleet.join(members, poses)
         lost = inside - float(fleet.energies(fleet.after)[0].sum() - before)
         self._lost += lost
-        self._tell(f"{_pieces(len(members))} of {len(window.matter.element):,} elements are rigid "
-                   f"again at t = {self.time:.6g} s: {why}; {lost:.3g} J of strain and vibration "
-                   "are given up")
+        self._tell(self._now, RIGID_AGAIN, window, len(members), why, lost)
 
     # ------------------------------------------------------------------ results
 
@@ -469,13 +487,21 @@ class AutoSolver:
         return [f"rigid in ticks of {1e3 * ticks.tick:.3g} ms, bonds in steps of "
                 f"{ticks.timestep:.4g} s"]
 
-    def news(self) -> list[str]:
+    def news(self) -> list[Event]:
         """Return what happened since this was last asked."""
         said, self._said = self._said, []
         return said
 
-    def _tell(self, what: str) -> None:
-        self._said.append(what)
+    def _tell(self, step: int, what: str, window: Window, pieces: int, why: str,
+              lost: float = 0.0) -> None:
+        """Note what happened to the elements of a window."""
+        element = window.matter.element
+        bodies = np.unique(self._world.solid.body[element])
+        names = [self._world.bodies[body].name for body in bodies[:MOST_NAMED].tolist()]
+        more = len(bodies) - len(names)
+        who = ", ".join(names) + (f" and {more:,} more" if more else "")
+        self._said.append(Event(
+            self._ticks.time(step), what, who, why, pieces, len(element), lost))
 
     # ------------------------------------------------------------------ resume
 
@@ -532,10 +558,6 @@ class AutoSolver:
                if name.startswith(prefix)}
         return restored(self._device, self._bonds_world, self._mass, self._fleet,
                         own) if own else None
-
-
-def _pieces(count: int) -> str:
-    return "1 piece" if count == 1 else f"{count:,} pieces"
 
 
 def _bonds_world(

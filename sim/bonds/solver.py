@@ -15,7 +15,7 @@ from vfx.geometry.handoff.types import Array, Motion
 from vfx.sim.bonds.clock import nearest_step
 from vfx.sim.bonds.settings import BondSettings
 from vfx.sim.bonds.simulate import Simulation
-from vfx.sim.solver import Matter, Outcome, World
+from vfx.sim.solver import Event, Matter, Outcome, World
 
 
 class BondSolver:
@@ -83,7 +83,7 @@ class BondSolver:
         return [f"weakening[{number}] meets no body and does nothing; see its origin, length and "
                 "points" for number in self.simulation.idle_weakening]
 
-    def news(self) -> list[str]:
+    def news(self) -> list[Event]:
         """Return nothing: bonds break all the time."""
         return []
 

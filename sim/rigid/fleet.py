@@ -202,11 +202,15 @@ class Fleet:
         return {"kinetic_energy": float(kinetic.sum()), "potential_energy": float(height.sum()),
                 **{f"momentum_{axis}": float(part)
                    for axis, part in zip("xyz", momentum.sum(axis=0), strict=True)},
-                "rigid_pieces": len(self.id) - self.n_props, "asleep": self.asleep()}
+                **self._at_rest()}
 
-    def asleep(self) -> int:
-        """Return how many pieces are at rest."""
-        return int(self.rigid.asleep(self.id[self.n_props:]).sum())
+    def _at_rest(self) -> dict[str, float]:
+        """Return how many pieces there are, how many are at rest, and elements in each of them."""
+        piece = self.id[self.n_props:]
+        asleep = piece[self.rigid.asleep(piece)]
+        return {"rigid_pieces": len(piece), "asleep": len(asleep),
+                "rigid_elements": int((self.piece >= 0).sum()),
+                "elements_asleep": int(np.isin(self.piece, asleep).sum())}
 
     def state(self) -> dict[str, Array]:
         """Return everything that is needed to go on bit for bit."""

@@ -15,7 +15,7 @@ from vfx.geometry.handoff.components import components
 from vfx.geometry.handoff.types import Array, Motion
 from vfx.sim.rigid.fleet import Fleet
 from vfx.sim.rigid.settings import RigidSettings
-from vfx.sim.solver import Matter, Outcome, World
+from vfx.sim.solver import Event, Matter, Outcome, World
 
 
 class RigidSolver:
@@ -86,8 +86,8 @@ class RigidSolver:
         """Return how time is divided."""
         return [f"rigid in ticks of {1e3 * self._tick:.3g} ms; nothing breaks"]
 
-    def news(self) -> list[str]:
-        """Return what happened: nothing that belongs into the log."""
+    def news(self) -> list[Event]:
+        """Return what happened: nothing goes over to anybody."""
         return []
 
     def state(self) -> dict[str, Array]:

@@ -18,7 +18,7 @@ from vfx.geometry.handoff.types import Motion
 from vfx.pipeline.stages.table import ALIGN, GEOMETRY, RENDER, SIM
 from vfx.raytrace.film.exr import write_exr
 from vfx.sim.schedule import SOLVERS
-from vfx.sim.solver import Matter, Outcome, Unstable
+from vfx.sim.solver import IN_BONDS, Event, Matter, Outcome, Unstable
 
 PAUSE = float(os.environ.get("CHAOTIC_PAUSE", "0"))    # [s] a step, for runs to be killed
 #: Value of the first element's map above which the next edge breaks.
@@ -60,6 +60,7 @@ class ChaoticSolver:
         self._x = 0.3 + 0.1 * np.sin(1e3 * self._rest[:, 0])
         self.step = 0
         self._broken: list[int] = []        # when each edge broke, in the order of the edges
+        self._told: list[Event] = []
 
     @property
     def time(self):
@@ -78,6 +79,7 @@ class ChaoticSolver:
         self._x = state["x"].copy()
         self.step = int(state["step"])
         self._broken = [int(value) for value in state["broken"]]
+        self._told = []
 
     def advance(self, until, seconds):
         if self.time < self.moment(until):
@@ -85,6 +87,8 @@ class ChaoticSolver:
             self.step += 1
             if self._x[0] > BREAKS_ABOVE and len(self._broken) < self._n_edges:
                 self._broken.append(self.step)
+                self._told.append(Event(self.time, IN_BONDS, "plate", f"x is {self._x[0]!r}",
+                                        1, len(self._broken)))
             time.sleep(PAUSE)
         if self._rate > 4.0:
             raise Unstable(f"step {self.step}: the energy runs away")
@@ -97,7 +101,8 @@ class ChaoticSolver:
         return []
 
     def news(self):
-        return []
+        told, self._told = self._told, []
+        return told
 
     def frame(self, number, since):
         broken = [edge for edge, step in enumerate(self._broken) if step * self._timestep > since]
@@ -160,7 +165,8 @@ def write_sky(path: Path, brightness: float) -> None:
 def install(set_item=dict.__setitem__) -> None:
     """Put the solver into the place of the bonds."""
     set_item(SOLVERS, "bonds", dataclasses.replace(
-        SOLVERS["bonds"], build=ChaoticSolver, pace=lambda device, setup: 1e-9))
+        SOLVERS["bonds"], build=ChaoticSolver, pace=lambda device, setup: 1e-9,
+        has_timeline=True))
 
 
 if __name__ == "__main__":

@@ -21,7 +21,8 @@ SCRIPT = str(Path(chaotic_plate.__file__))
 
 
 def frames_of(folder: Path) -> dict[str, bytes]:
-    names = [*sorted(folder.glob("sim/frame.*.npz")), folder / "sim/diagnostics.csv"]
+    names = [*sorted(folder.glob("sim/frame.*.npz")), folder / "sim/diagnostics.csv",
+             folder / "sim/timeline.csv"]
     return {path.name: path.read_bytes() for path in names}
 
 
