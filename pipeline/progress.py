@@ -120,17 +120,20 @@ class Progress:
                 self._bar.close()
                 self._bar = None
 
-    def update(self, frame: int | None, fraction: float, note: str = "") -> None:
+    def update(self, frame: int | None, fraction: float, note: str = "", *,
+               is_even: bool = True) -> None:
         """Tell that the stage, now at ``frame``, is done to ``fraction``; ``note`` says more.
 
-        A stage whose one result is of all frames gives None.
+        A stage whose one result is of all frames gives None. Where the pace so far tells nothing
+        of that to come, because it is not ``is_even``, no time left is told.
         """
         if self._quiet:
             return
         place = self._stage if frame is None else f"{self._stage} {frame}"
         fraction = min(max(fraction, 0.0), 1.0)
         self._pace.note(fraction)
-        words = [word for word in (note, self._time_left(fraction)) if word]
+        left = self._time_left(fraction) if is_even else ""
+        words = [word for word in (note, left) if word]
         if self._bar is not None:
             self._bar.bar_format = _bar_format(", ".join(words))
             self._bar.set_description_str(place, refresh=False)

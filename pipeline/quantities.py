@@ -50,6 +50,15 @@ def as_time(seconds: float) -> str:
     return f"{seconds * 1e9:.3g} ns"
 
 
+def as_duration(seconds: float) -> str:
+    """Return how long a person has to wait: 40 minutes, 5 hours, 3.2 days."""
+    for scale, unit in ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
+        if seconds >= 2.0 * scale:
+            return f"{seconds / scale:.2g} {unit}" if seconds < 100.0 * scale else (
+                f"{seconds / scale:,.0f} {unit}")
+    return f"{seconds:.2g} s"
+
+
 def as_clock(seconds: float) -> str:
     """Return a time as hours, minutes and seconds: 0:03:12."""
     whole = round(min(seconds, 3.6e9))

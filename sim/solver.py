@@ -275,6 +275,9 @@ class Solver(Protocol):
     def tallies(self) -> dict[str, float]:
         """Return one row of the history: ``time`` [s] and other numbers by name."""
 
+    def doing(self) -> str:
+        """Return what it is at, for a line of progress; "" where steps tell it."""
+
     def notes(self) -> list[str]:
         """Return what the artist should know of the world it was built for."""
 
@@ -309,6 +312,12 @@ class Plan(Protocol[S_co]):
     def n_steps(self, time: float) -> int:
         """Return how many steps there are to a time [s]."""
 
+    def effort(self, time: float, step: float) -> list[tuple[str, float]]:
+        """Return what has to be done to a time [s], and how long [s] it takes.
+
+        ``step`` [s] is how long a step takes, as the room's ``pace`` tells.
+        """
+
     def time_text(self) -> str:
         """Return what a frame is made of: "500 steps of 1.2e-07 s"."""
 
@@ -328,7 +337,7 @@ class Room(Generic[S]):
     frame_time: Callable[[Setup[S]], float | None]
     #: Raises ValueError or ArithmeticError where no numbers come out.
     plan: Callable[[Setup[S]], Plan[S]]
-    #: Seconds that a step takes here, tried out for a moment.
+    #: Seconds that a step takes here, tried out for a moment or guessed.
     pace: Callable[[Device, Setup[S]], float]
     #: Strain limit of each element, (n,).
     strain_limits: Callable[[World[S]], Array]
@@ -337,6 +346,10 @@ class Room(Generic[S]):
     #: Whether a frame may be given as a number of its steps; else shots are at real time unless
     #: they say how fast.
     counts_steps: bool = True
+    #: Whether its pace is tried out.
+    tries_pace: bool = True
+    #: What it needs that is not here, as a sentence with a way out; "" where nothing is missing.
+    missing: Callable[[], str] = lambda: ""
     #: Whether it tells events, of which a timeline is kept beside the history.
     has_timeline: bool = False
     #: The rooms it stands on, each with keys whose defaults are others there.

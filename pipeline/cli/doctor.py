@@ -11,7 +11,8 @@ import sys
 from vfx.pipeline.quantities import as_size
 from vfx.pipeline.shot.needs import host_memory
 
-_NEEDED = ("numpy", "scipy", "click", "tqdm", "Pillow", "OpenEXR", "trimesh", "manifold3d")
+_NEEDED = ("numpy", "scipy", "click", "tqdm", "Pillow", "OpenEXR", "trimesh", "manifold3d",
+           "rapier3d")
 #: What some shots or commands need beside, and for what; CUDA, ffmpeg and OpenVDB have lines of
 #: their own.
 _OPTIONAL = {"usd-core": "'vfx export --to usd', and meshes and cameras from USD files",

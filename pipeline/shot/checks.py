@@ -64,6 +64,12 @@ def physics(inputs: Inputs, machine: Machine) -> None:
     needs.check_physics(inputs.shot, machine.device_memory)
 
 
+def engine(inputs: Inputs, machine: Machine) -> None:
+    """Check that what the solver needs is installed."""
+    if machine.is_here:
+        needs.check_engine(inputs.shot)
+
+
 def density_pictures(inputs: Inputs, machine: Machine) -> None:
     """Check that the pictures of [[weakening]] can be read."""
     inputs.densities()

@@ -335,19 +335,30 @@ def check_physics(shot: Shot, available: int) -> Plan[Any]:
 
 @dataclass(frozen=True)
 class Estimate:
-    """How long a simulation may take: ``seconds`` for all steps while the bodies are whole."""
+    """How long a simulation may take: what there is to do, and the seconds of each."""
 
-    seconds: float
+    parts: list[tuple[str, float]]
     steps_per_second: float
     device: str
 
+    @property
+    def seconds(self) -> float:
+        """Of all together."""
+        return sum(seconds for _, seconds in self.parts)
 
-def estimate_time(shot: Shot, n_steps: int) -> Estimate:
-    """Let the solver try out how long a step takes, and scale to those of the shot."""
+
+def estimate_time(shot: Shot) -> Estimate:
+    """Let the solver try out how long a step takes, and scale to what there is to do."""
     device = open_device("auto", None)
     step = shot.solver.pace(device, shot.setup)
-    return Estimate(n_steps * step, 1.0 / max(step, 1e-12),
-                    f"{device.description}, {device.threads} threads")
+    return Estimate(shot.plan.effort(shot.time_of(shot.last_frame), step),
+                    1.0 / max(step, 1e-12), f"{device.description}, {device.threads} threads")
+
+
+def check_engine(shot: Shot) -> None:
+    """Refuse a shot whose solver needs what is not installed here."""
+    if sentence := shot.solver.missing():
+        raise MissingInput(f"{shot.path}: sim.method: found '{shot.sim.method}', but {sentence}")
 
 
 def check_film(shot: Shot, available: int) -> None:

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from vfx.pipeline.errors import MissingInput, PipelineError
-from vfx.pipeline.quantities import as_clock, as_pace, as_size, as_time
+from vfx.pipeline.quantities import as_clock, as_duration, as_pace, as_size, as_time
 from vfx.pipeline.shot import checks
 from vfx.pipeline.shot.frames import format_frames, frames_text
 from vfx.pipeline.shot.needs import (
+    Estimate,
     check_division,
     check_folder,
     check_meshes,
@@ -36,6 +37,8 @@ from vfx.pipeline.work.manifest import State
 from vfx.sim.solver import Plan
 
 _MAP_WIDTH = 100
+_LONG = 2 * 3600.0           # [s]: simulations that take longer are worth a word
+_LONG_SHOT = 0.1             # [s]: what takes longer in the world is not an impact alone
 _SIGNS = {State.DONE: "#", State.MISSING: ".", State.STALE: "~", State.DAMAGED: "!"}
 
 
@@ -195,17 +198,29 @@ def _sim_lines(shot: Shot, plan: Plan[Any]) -> list[str]:
 
 
 def _duration_lines(shot: Shot) -> list[str]:
-    n_steps = shot.plan.n_steps(shot.time_of(shot.last_frame))
     try:
-        estimate = estimate_time(shot, n_steps)
+        estimate = estimate_time(shot)
     except MissingInput as error:
         return [f"duration    cannot be estimated: {error}"]
-    return [
-        f"duration    an estimate: {as_clock(estimate.seconds)} for the {n_steps} steps of sim "
-        "while the bodies are whole, up to about twice that in pieces",
-        f"            ({estimate.steps_per_second:.3g} steps/s, from a small block stepped just "
-        f"now on {estimate.device})",
-    ]
+    parts = [f"{as_clock(seconds)} for {what}" for what, seconds in estimate.parts]
+    if len(parts) > 1:
+        parts.insert(0, f"{as_clock(estimate.seconds)} in all")
+    lines = [f"{'' if number else 'duration':<12}{'an estimate: ' if not number else ''}{part}"
+             for number, part in enumerate(parts)]
+    if shot.solver.tries_pace:
+        lines.append(f"            ({estimate.steps_per_second:.3g} steps/s, from a small block "
+                     f"stepped just now on {estimate.device})")
+    return lines + _long_sim(shot, estimate)
+
+
+def _long_sim(shot: Shot, estimate: Estimate) -> list[str]:
+    """Return what to do about a simulation that takes hours of which little are impacts."""
+    simulated = shot.time_of(shot.last_frame)
+    if not shot.solver.counts_steps or estimate.seconds < _LONG or simulated < _LONG_SHOT:
+        return []
+    return [f"{WARNING}     bonds alone will step through {as_time(simulated)} for about "
+            f"{as_duration(estimate.seconds)}; with method = \"auto\" in [sim] bodies are rigid "
+            "until something hits them hard, and only the milliseconds of impacts take bonds"]
 
 
 def _time_text(shot: Shot) -> str:

@@ -300,15 +300,22 @@ class _Run:
         self._diagnostics.add(solver.step, numbers)
 
     def _report(self, solver: Solver) -> None:
-        """Tell how far it is: the bonds as last sampled, for to count them takes time."""
+        """Tell how far it is: bonds and pieces as last sampled, for to count them takes time."""
         total = self._job.shot.time_of(self._last)
         self._pace.note(solver.step)
-        words = [f"{self._pace.rate:.3g} steps/s"] if self._pace.rate else []
+        counts_steps = self._job.shot.solver.counts_steps
+        words = [f"{self._pace.rate:.3g} steps/s"] if self._pace.rate and counts_steps else []
         words.append(f"t = {as_time(solver.time)}")
         if (bonds := self._diagnostics.latest("bonds")) is not None:
             words.append(f"{as_count(bonds)} bonds")
+        if doing := solver.doing():
+            words.append(doing)
+        if asleep := self._diagnostics.latest("asleep"):
+            pieces = self._diagnostics.latest("rigid_pieces") or 0.0
+            words.append(f"{as_count(asleep)} of {as_count(pieces)} pieces at rest")
         self._job.progress.update(
-            self._frame, min(1.0, solver.time / total) if total else 0.0, ", ".join(words))
+            self._frame, min(1.0, solver.time / total) if total else 0.0, ", ".join(words),
+            is_even=not self._job.shot.solver.has_timeline)
 
     @property
     def _plot_path(self) -> Path:

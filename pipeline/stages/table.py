@@ -140,7 +140,8 @@ SIM = Stage(
     gives="motion", file_name="frame.{frame:04d}.npz",
     is_through=True, is_heavy=True, is_exclusive=True,
     aids=sim.aids, unfit_aids=sim.unfit_aids,
-    checks=(checks.meshes, checks.uv, checks.physics, checks.density_pictures, checks.floor),
+    checks=(checks.meshes, checks.uv, checks.physics, checks.engine, checks.density_pictures,
+            checks.floor),
     warnings=(checks.start_warnings,), room=needs.sim_room)
 
 LINEAGE = Stage(

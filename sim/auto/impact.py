@@ -8,6 +8,7 @@ that the piece has survived such a hit: weaker ones are not tried again.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from vfx.geometry.handoff.types import Array
 from vfx.sim.auto.settings import AutoSettings
 from vfx.sim.rigid.mass import element_mass
+from vfx.sim.settings import Material
 from vfx.sim.solver import World
 
 #: Young's modulus over bulk modulus, for the Poisson ratio 1/4 of bonds.
@@ -54,9 +56,7 @@ def breaking_speeds(world: World[AutoSettings], limit: Array) -> Array:
     given = settings.impact_speed
     speed = np.empty(len(solid.material_name))
     for body, name in enumerate(solid.material_name):
-        material = world.materials[str(name)]
-        wave = np.sqrt(YOUNGS_SHARE * material.bulk_modulus / material.density)
-        speed[body] = wave / settings.caution
+        speed[body] = wave_speed(world.materials[str(name)]) / settings.caution
     each = speed[solid.body] * limit if isinstance(given, str) else np.full(len(limit), given)
     whole = np.array([body.whole for body in world.bodies], bool)
     return np.where(whole[solid.body], np.inf, each)
@@ -64,8 +64,12 @@ def breaking_speeds(world: World[AutoSettings], limit: Array) -> Array:
 
 def sound_speed(world: World[AutoSettings]) -> float:
     """Return the slowest sound [m/s] in any of the bodies."""
-    return min(float(np.sqrt(YOUNGS_SHARE * material.bulk_modulus / material.density))
-               for material in (world.materials[str(name)] for name in world.solid.material_name))
+    return min(wave_speed(world.materials[str(name)]) for name in world.solid.material_name)
+
+
+def wave_speed(material: Material) -> float:
+    """Return c, the speed of sound [m/s] along a bar of a material."""
+    return math.sqrt(YOUNGS_SHARE * material.bulk_modulus / material.density)
 
 
 @dataclass

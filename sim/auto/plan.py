@@ -6,18 +6,23 @@ import dataclasses
 from dataclasses import dataclass
 
 from vfx.sim.auto.clock import FINE, Ticks, make_ticks
+from vfx.sim.auto.impact import wave_speed
 from vfx.sim.auto.settings import AutoSettings, PlannedAuto
 from vfx.sim.bonds.clock import exact_step
 from vfx.sim.bonds.plan import Plan as BondPlan
 from vfx.sim.bonds.plan import make_plan as plan_bonds
 from vfx.sim.bonds.settings import BondSettings
-from vfx.sim.rigid.plan import rigid_complaint
+from vfx.sim.rigid.plan import rigid_complaint, ticks_text
 from vfx.sim.rigid.settings import RigidSettings
 from vfx.sim.settings import Complaint
 from vfx.sim.solver import Clock, Setup
 
-#: Bytes of the engine a piece, hulls and contacts included; as many pieces as a tenth of elements.
+#: Bytes of the engine a piece, hulls and contacts included.
 BYTES_A_PIECE = 8_000
+#: Elements a piece, as vases and plates leave them; most of the pieces are debris.
+ELEMENTS_A_PIECE = 10
+#: Seconds of the engine a tick and piece that is awake, on two cores: piles cost more than flight.
+SECONDS_A_PIECE = 7e-6
 #: Impacts that an estimate takes for granted, each as long as the longest may be.
 EXPECTED_IMPACTS = 2
 
@@ -50,7 +55,14 @@ class AutoPlan:
     @property
     def memory(self) -> int:
         """Bytes of memory of the whole process at the peak, an estimate from above."""
-        return self.bonds.memory + BYTES_A_PIECE * (self.bonds.n_particles // 10 + 1)
+        return self.bonds.memory + BYTES_A_PIECE * self.n_pieces
+
+    @property
+    def n_pieces(self) -> int:
+        """About how many pieces there will be."""
+        breaks = any(not plan.body.whole for plan in self.bonds.bodies)
+        return max(len(self.bonds.bodies),
+                   self.bonds.n_particles // ELEMENTS_A_PIECE if breaks else 0)
 
     def complaint(self) -> Complaint | None:
         """Return why it cannot run, or None."""
@@ -62,24 +74,40 @@ class AutoPlan:
         guess = EXPECTED_IMPACTS * settings.longest_impact / self.ticks.timestep
         return min(round(guess), settings.most_steps, self.ticks.nearest(time))
 
+    def effort(self, time: float, step: float) -> list[tuple[str, float]]:
+        """Return how long the bonds of some impacts take, and the engine for what is left."""
+        n_steps, ticks = self.n_steps(time), round(time / self.ticks.tick)
+        longest = 1e3 * self.setup.settings.longest_impact
+        return [(f"{n_steps:,} steps of bonds, {EXPECTED_IMPACTS} impacts of {longest:.3g} ms with "
+                 "everything in them", n_steps * step),
+                (f"{ticks:,} ticks of the engine with about {self.n_pieces:,} pieces",
+                 SECONDS_A_PIECE * self.n_pieces * ticks)]
+
     def time_text(self) -> str:
         """Return what a frame is made of."""
-        ticks = self.ticks
-        return (f"{1e3 * self.frame_time:.4g} ms in ticks of {1e3 * ticks.tick:.3g} ms; impacts in "
-                f"steps of {ticks.timestep:.4g} s")
+        return ticks_text(self.setup.clock, self.frame_time, self.ticks.tick)
 
     def body_text(self, number: int) -> str:
-        """Return what a body comes to, counted from 0."""
-        return self.bonds.body_text(number)
+        """Return what a body comes to, and from which speed on hits may break it."""
+        text, plan = self.bonds.body_text(number), self.bonds.bodies[number]
+        if plan.body.whole:
+            return text
+        settings = self.setup.settings
+        if isinstance(settings.impact_speed, str):
+            wave = wave_speed(self.setup.materials[plan.body.material])
+            speed = f"about {wave * plan.strain_limit / settings.caution:.2g}"
+        else:
+            speed = f"{settings.impact_speed:g}"
+        return f"{text}; hits are tried out with bonds from {speed} m/s on"
 
     def lines(self) -> list[str]:
         """Return what ``vfx check`` tells of the whole."""
         settings = self.setup.settings
-        speed = ("worked out from stiffness and strain limit"
-                 if isinstance(settings.impact_speed, str) else f"{settings.impact_speed:g} m/s")
-        return [f"rigid but for impacts; hits are tried out with bonds from a speed {speed} on",
+        ticks = self.ticks
+        return [f"rigid in ticks of {1e3 * ticks.tick:.4g} ms; impacts with bonds, in steps of "
+                f"{ticks.timestep:.4g} s",
                 f"an impact takes at most {1e3 * settings.longest_impact:.3g} ms, "
-                f"{round(settings.longest_impact / self.ticks.timestep):,} steps; all together "
+                f"{round(settings.longest_impact / ticks.timestep):,} steps; all together "
                 f"at most {settings.most_steps:,} steps (most_steps)",
                 *self.bonds.lines()]
 

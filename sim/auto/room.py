@@ -33,6 +33,13 @@ def pace(device: Device, setup: Setup[AutoSettings]) -> float:
     return BONDS.pace(device, make_plan(setup).bonds.setup)
 
 
+def missing() -> str:
+    """Return how to get the engine where it is not here."""
+    from vfx.sim.rigid.engine import missing
+
+    return missing()
+
+
 def strain_limits(world: World[AutoSettings]) -> Array:
     """Return the stretch at which bonds of each element break, (n,)."""
     settings = world.settings
@@ -49,6 +56,7 @@ def build(device: Device, world: World[AutoSettings]) -> Solver:
 
 
 ROOM = Room(settings=AutoSettings, frame_time=frame_time, plan=plan, pace=pace,
-            strain_limits=strain_limits, build=build, counts_steps=False, has_timeline=True,
+            strain_limits=strain_limits, build=build, missing=missing, counts_steps=False,
+            has_timeline=True,
             uses={"rigid": {}, "bonds": {
                 "timestep": "auto", "contact_friction": 0.5, "internal_damping": 0.05}})

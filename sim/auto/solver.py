@@ -481,6 +481,18 @@ class AutoSolver:
             "energy_lost": self._lost, "elements_in_bonds": n_inside,
             "hits_skipped": self._budget.skipped}
 
+    def doing(self) -> str:
+        """Return whether it tries out a hit, is in an impact, or rigid."""
+        settings, window, trial = self._settings, self._window, self._trial
+        if trial is not None:
+            return (f"trying a hit at {trial.speed.max():.3g} m/s on "
+                    f"{len(trial.window.matter.element):,} elements")
+        if window is not None:
+            age = (window.step - window.begun) * self._ticks.timestep
+            return (f"{len(window.matter.element):,} elements in bonds, impact at "
+                    f"{1e3 * age:.2f} ms of at most {1e3 * settings.longest_impact:.3g} ms")
+        return "rigid"
+
     def notes(self) -> list[str]:
         """Return how time is divided."""
         ticks = self._ticks

@@ -207,6 +207,12 @@ class Plan:
         # The division may round to the far side of the limit.
         return frame_time / (n_steps + (frame_time / n_steps > self.stable_step))
 
+    def effort(self, time: float, step: float) -> list[tuple[str, float]]:
+        """Return how many steps there are, and how long they take while the bodies are whole."""
+        n_steps = self.n_steps(time)
+        return [(f"the {n_steps} steps of sim while the bodies are whole, up to about twice that "
+                 "in pieces", n_steps * step)]
+
     def time_text(self) -> str:
         """Return what a frame is made of; "about" where that is no whole number of steps."""
         exact = self.frame_time / self.timestep

@@ -78,6 +78,10 @@ class BondSolver:
         """Return one row of the history: time, energies [J], momentum [kg m/s], bonds."""
         return self.simulation.diagnostics()
 
+    def doing(self) -> str:
+        """Return nothing: it steps."""
+        return ""
+
     def notes(self) -> list[str]:
         """Return which weakenings do nothing."""
         return [f"weakening[{number}] meets no body and does nothing; see its origin, length and "

@@ -8,7 +8,6 @@ are stored in the engine, so that a snapshot brings them back.
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -40,11 +39,6 @@ INSTALL = ("rigid bodies need the package rapier3d, version 0.36, which is not i
            "not load here; install it with: pip install 'rapier3d>=0.36,<0.37'")
 
 
-def is_there() -> bool:
-    """Whether the engine's package can be found here."""
-    return importlib.util.find_spec("rapier3d") is not None
-
-
 def load() -> Any:
     """Return the engine's module; raises ModuleNotFoundError with a way out."""
     try:
@@ -52,6 +46,15 @@ def load() -> Any:
     except ImportError as error:
         raise ModuleNotFoundError(f"{INSTALL} ({error})", name="rapier3d") from None
     return rapier3d
+
+
+def missing() -> str:
+    """Return what to install where the engine does not load, "" where it does."""
+    try:
+        load()
+    except ModuleNotFoundError as error:
+        return str(error)
+    return ""
 
 
 @dataclass(frozen=True)

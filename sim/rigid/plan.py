@@ -6,10 +6,9 @@ import math
 from dataclasses import dataclass
 
 from vfx.geometry.divide.sources import BodySize, body_size
-from vfx.sim.rigid.engine import INSTALL, is_there
 from vfx.sim.rigid.settings import RigidSettings
 from vfx.sim.settings import Complaint
-from vfx.sim.solver import S, Setup
+from vfx.sim.solver import Clock, S, Setup
 
 #: Bytes of a process before it simulates anything, and of an element with its corners and hulls.
 BYTES_A_PROCESS, BYTES_AN_ELEMENT = 160_000_000, 2_500
@@ -48,10 +47,15 @@ class RigidPlan:
         """Return how many ticks there are to a time [s]."""
         return max(0, math.ceil(time / self.settings.timestep))
 
+    def effort(self, time: float, step: float) -> list[tuple[str, float]]:
+        """Return how many ticks there are, and about how long they take."""
+        ticks = self.n_steps(time)
+        return [(f"{ticks:,} ticks of the engine with {len(self.sizes):,} "
+                 f"{'body' if len(self.sizes) == 1 else 'bodies'}, a rough guess", ticks * step)]
+
     def time_text(self) -> str:
         """Return what a frame is made of."""
-        return (f"{1e3 * self.frame_time:.4g} ms in ticks of "
-                f"{1e3 * self.settings.timestep:.3g} ms")
+        return ticks_text(self.setup.clock, self.frame_time, self.settings.timestep)
 
     def body_text(self, number: int) -> str:
         """Return what a body comes to, counted from 0."""
@@ -67,13 +71,20 @@ def make_plan(setup: Setup[RigidSettings]) -> RigidPlan:
     return RigidPlan(setup, tuple(body_size(body) for body in setup.bodies))
 
 
+def ticks_text(clock: Clock, frame_time: float, tick: float) -> str:
+    """Return how many ticks [s] make a frame, whose time [s] is the shortest there is."""
+    fewest, most = frame_time / tick, (clock.longest_frame or frame_time) / tick
+    if most > 1.001 * fewest:
+        return f"{fewest:.3g} to {most:.3g} ticks of {1e3 * tick:.4g} ms"
+    return f"{fewest:.4g} ticks of {1e3 * tick:.4g} ms"
+
+
 def rigid_complaint(setup: Setup[S]) -> Complaint | None:
     """Return why the engine cannot have bodies and projectiles of a shot, or None."""
-    if not is_there():
-        return "sim.method", INSTALL
     for number, ball in enumerate(setup.projectiles, 1):
         if not ball.touches:
             return f"projectiles[{number}].push", (
-                "is the push of levine-2014, eq. 7, which method = \"bonds\" has alone; give the "
-                "ball a mass or a material, or write push = \"contact\"")
+                f"found \"{ball.push}\", which for this ball is the push of levine-2014, eq. 7, "
+                "that method = \"bonds\" has alone; give the ball a mass or a material, or write "
+                "push = \"contact\"")
     return None

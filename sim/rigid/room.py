@@ -32,6 +32,13 @@ def pace(device: Device, setup: Setup[RigidSettings]) -> float:
     return SECONDS_A_BODY * len(setup.bodies)
 
 
+def missing() -> str:
+    """Return how to get the engine where it is not here."""
+    from vfx.sim.rigid.engine import missing
+
+    return missing()
+
+
 def strain_limits(world: World[RigidSettings]) -> Array:
     """Return the stretch at which each element breaks, (n,): none does."""
     import numpy as np
@@ -47,4 +54,5 @@ def build(device: Device, world: World[RigidSettings]) -> Solver:
 
 
 ROOM = Room(settings=RigidSettings, frame_time=frame_time, plan=plan, pace=pace,
-            strain_limits=strain_limits, build=build, counts_steps=False)
+            strain_limits=strain_limits, build=build, missing=missing, counts_steps=False,
+            tries_pace=False)

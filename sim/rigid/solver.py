@@ -82,6 +82,10 @@ class RigidSolver:
         return {"step": self.step, "time": self.time,
                 **self._fleet.tallies(self.time, np.zeros(0, np.int64), self._fleet.after)}
 
+    def doing(self) -> str:
+        """Return what it always does."""
+        return "rigid"
+
     def notes(self) -> list[str]:
         """Return how time is divided."""
         return [f"rigid in ticks of {1e3 * self._tick:.3g} ms; nothing breaks"]

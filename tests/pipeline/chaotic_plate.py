@@ -97,6 +97,9 @@ class ChaoticSolver:
     def broken(self):
         return np.arange(len(self._broken), dtype=np.int32)
 
+    def doing(self):
+        return ""
+
     def notes(self):
         return []
 

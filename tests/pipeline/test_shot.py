@@ -246,6 +246,8 @@ def test_advice_on_a_step_is_the_step_that_auto_takes(shot_file: Path) -> None:
 
 
 EVERY_SECTION = """
+[sim.rigid]
+[sim.auto]
 [[projectiles]]
 position = [0, 0, 1]
 velocity = [0, 0, -3]

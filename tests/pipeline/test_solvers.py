@@ -117,13 +117,13 @@ def test_schema_fingerprint_and_reference_follow_from_the_table(toy: Path) -> No
     assert physics_section(shot)["solver"] == {"split_at": 0.06, "speed": 1.0}
     assert physics_section(shot)["sim"]["method"] == "toy"
     text = reference()
-    assert "## `[sim.toy]`" in text and '`"bonds"`, `"toy"`' in text
+    assert "## `[sim.toy]`" in text and '`"auto"`, `"toy"`' in text
     assert '"toy"' not in text.split("## `[sim.toy]`")[1]
 
 
 @pytest.mark.parametrize("old, new, complaint", [
     ('method = "toy"', 'method = "tyo"',
-     "sim.method: found 'tyo', but it must be one of bonds, toy; did you mean 'toy'?"),
+     "sim.method: found 'tyo', but it must be one of bonds, rigid, auto, toy; did you mean 'toy'?"),
     ('method = "toy"', "method = 3", "sim.method: found 3, but it must be a text in quotes"),
     ("split_at = 0.06", "split_at = -1", "sim.toy.split_at: found -1, but it must be at least 0 s"),
     ("split_at = 0.06", "splt_at = 1", "sim.toy.splt_at: unknown key; did you mean 'split_at'?"),
@@ -137,7 +137,7 @@ def test_schema_fingerprint_and_reference_follow_from_the_table(toy: Path) -> No
     ('method = "toy"', 'method = "toy"\nspeed = -1', "sim.speed: found -1, but it must be"),
     ('[sim.toy]\nsplit_at = 0.06', 'toy = 3', "sim.toy: found 3, but this is a section"),
     ('[sim.toy]', '[sim.bonds]\nhorizon = 0\n[sim.toy]', "sim.bonds.horizon: found 0, but it must"),
-    ('[sim.toy]', '[sim.rigid]\n[sim.toy]', "sim.rigid: unknown key; the keys here are"),
+    ('[sim.toy]', '[sim.fluid]\n[sim.toy]', "sim.fluid: unknown key; the keys here are"),
 ])
 def test_mistakes_in_sections_of_solvers_are_named_where_they_stand(
     toy: Path, old: str, new: str, complaint: str

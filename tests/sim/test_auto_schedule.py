@@ -27,7 +27,6 @@ from vfx.sim.auto.plan import make_plan
 from vfx.sim.auto.solver import AutoSolver
 from vfx.sim.bonds.simulate import Simulation
 from vfx.sim.control.controls import make_world
-from vfx.sim.rigid import engine
 from vfx.sim.rigid.solver import RigidSolver
 from vfx.sim.settings import Collider, Crack, Floor, Projectile, Region
 from vfx.sim.solver import Setup
@@ -293,13 +292,6 @@ def test_a_hit_between_two_frames_shows_velocities_that_were(device: Device) -> 
         velocity = solver.frame(0, 0.0).velocity[:, 1].mean()
         (before if velocity < 0.0 and not after else after).append(velocity)
     assert max(before) < -1.9 and after[0] > 0.3
-
-
-def test_without_the_engine_a_plan_complains(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine.importlib.util, "find_spec", lambda name: None)
-    complaint = make_plan(auto_setup([block()])).complaint()
-    assert complaint is not None and complaint[0] == "sim.method"
-    assert "pip install 'rapier3d" in complaint[1]
 
 
 def test_a_ball_of_the_paper_is_refused() -> None:

@@ -29,6 +29,7 @@ class ToyPlan:
 
     complaint = staticmethod(lambda: None)
     n_steps = staticmethod(lambda time: 10)
+    effort = staticmethod(lambda time, step: [("ten leaps", 10 * step)])
     time_text = staticmethod(lambda: "ten leaps")
     body_text = staticmethod(lambda number: "two halves")
 
@@ -79,6 +80,7 @@ class ToySolver:
     def tallies(self) -> dict[str, float]:
         return {"time": self.time}
 
+    doing = staticmethod(lambda: "leaping")
     notes = staticmethod(lambda: ["halves part"])
     news = staticmethod(lambda: [])
 
