@@ -91,7 +91,7 @@ def rigid_world(world: World[AutoSettings]) -> World[RigidSettings]:
 def run(solver: AutoSolver | RigidSolver, until: float) -> list[str]:
     """Go on to a time [s]; return what was said on the way."""
     solver.advance(until, FOREVER)
-    return solver.news()
+    return [event.line() for event in solver.news()]
 
 
 def masses(world: World[AutoSettings]) -> Array:
