@@ -142,12 +142,35 @@ class Controls:
     unmet: tuple[int, ...]              # [[weakening]] that does nothing but by a wall
 
 
+@dataclass(frozen=True)
+class Course:
+    """An animation that a body follows: X at rest is at place + rotation @ X.
+
+    The last moment is the one at which the body is let go. Its velocity there is that of a
+    curve through five moments, so it is told for any of its points.
+    """
+
+    body: int                   # counted from 0
+    time: Array                 # (n,) float64 [s], ascending from 0
+    place: Array                # (n, 3) float64 [m]
+    rotation: Array             # (n, 3, 3) float64
+    near_place: Array           # (5, 3) and (5, 3, 3): the same at moments about the last
+    near_rotation: Array
+    rate: Array                 # (5,) [1/s]: sum(rate * values there) is the change of a value
+
+    @property
+    def until(self) -> float:
+        """When [s] the body is let go."""
+        return float(self.time[-1])
+
+
 @dataclass(frozen=True, kw_only=True)
 class World(Given[S]):
     """What a solver moves: all bodies as one solid, and what acts on them."""
 
     solid: Solid
     controls: Controls
+    courses: tuple[Course, ...] = ()    # of bodies that follow an animation
 
 
 @dataclass(frozen=True)
@@ -210,8 +233,9 @@ class Outcome(enum.Enum):
 
 
 #: What an event may be: bonds take pieces over, or give them back; a hit was tried out and broke
-#: nothing; one that might have broken something was not tried out.
+#: nothing; one that might have broken something was not tried out; what was driven flies.
 IN_BONDS, RIGID_AGAIN, WITHSTOOD, LEFT_OUT = "in bonds", "rigid again", "withstood", "left out"
+LET_GO = "let go"
 
 
 @dataclass(frozen=True)
@@ -346,6 +370,8 @@ class Room(Generic[S]):
     #: Whether a frame may be given as a number of its steps; else shots are at real time unless
     #: they say how fast.
     counts_steps: bool = True
+    #: Whether bodies may follow an animation.
+    follows: bool = False
     #: Whether its pace is tried out.
     tries_pace: bool = True
     #: What it needs that is not here, as a sentence with a way out; "" where nothing is missing.

@@ -146,7 +146,8 @@ def unplaced(body: Body) -> Body:
     zero = (0.0, 0.0, 0.0)
     return dataclasses.replace(body, name="", material="", seed=0, center=zero, rotation=zero,
                                velocity=zero, angular_velocity=zero, place="free", drop=0.0,
-                               fall_speed=0.0, whole=False)
+                               fall_speed=0.0, animation="", animation_prim="",
+                               animation_until=0.0, whole=False)
 
 
 def mean_neighbors(

@@ -103,6 +103,15 @@ class Body:
     fall_speed: float = setting(
         0.0, "Speed downward with which a body that is placed begins; without a drop it begins "
         "just above what it hits.", unit="m/s", at_least=0.0, at_most=1e6)
+    animation: str = setting(
+        "", "A USD file, named from the folder of the shot, whose transform the body follows: it "
+        "begins where center and rotation put it, and goes and turns from the first frame on as "
+        "what is animated does. Time codes are frames. For rigid and auto.")
+    animation_prim: str = setting(
+        "", "Path of what is animated in that file; by default the only one that moves.")
+    animation_until: float = setting(
+        0.0, "Frame at which the body is let go, with the velocity and spin it then has.",
+        unit="frames", at_least=-1e9, at_most=1e9)
     whole: bool = setting(
         False, "Whether it never breaks, whatever hits it; it still gives way a little.")
 
@@ -131,6 +140,7 @@ class Body:
     def complaints(self) -> Iterator[tuple[str, str]]:
         """Yield (key, sentence) for all that does not go together."""
         yield from self._misplaced()
+        yield from self._misled()
         given = [key for key, is_given in (
             ("cells", self.is_block), ("box", self.has_box), ("mesh", bool(self.mesh)))
             if is_given]
@@ -167,6 +177,24 @@ class Body:
         if self.grading_deviation and self.shape != "voronoi":
             yield "grading_deviation", (f"is for shape = \"voronoi\" only, but the shape is "
                                         f"\"{self.shape}\"; remove it")
+
+    def _misled(self) -> Iterator[tuple[str, str]]:
+        """Yield what does not go together in how it is animated."""
+        if not self.animation:
+            for key, value in (("animation_prim", self.animation_prim),
+                               ("animation_until", self.animation_until)):
+                if value:
+                    yield key, (f"found {value!r:.60}, but there is no animation; name its file "
+                                "with animation, or remove it")
+            return
+        if self.animation_until == 0.0:
+            yield "animation_until", ("missing; give the frame at which the body is let go, or the "
+                                      "last of the shot")
+        for key, value in (("velocity", any(self.velocity)), ("fall_speed", self.fall_speed),
+                           ("angular_velocity", any(self.angular_velocity))):
+            if value:
+                yield key, (f"stands beside animation, which moves the body; remove {key}, or the "
+                            "animation")
 
     def _misplaced(self) -> Iterator[tuple[str, str]]:
         """Yield what does not go together in how it is placed."""

@@ -70,6 +70,11 @@ def engine(inputs: Inputs, machine: Machine) -> None:
         needs.check_engine(inputs.shot)
 
 
+def animations(inputs: Inputs, machine: Machine) -> None:
+    """Check that the animations that bodies follow can be read."""
+    inputs.courses()
+
+
 def density_pictures(inputs: Inputs, machine: Machine) -> None:
     """Check that the pictures of [[weakening]] can be read."""
     inputs.densities()

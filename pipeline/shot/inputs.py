@@ -29,6 +29,7 @@ from vfx.pipeline.work.seal import read_regular
 
 if TYPE_CHECKING:
     from vfx.raytrace.camera.path import CameraPath
+    from vfx.sim.solver import Course
 
 Pixels = npt.NDArray[np.float32]
 _Note = tuple[int, int, str]             # size [bytes], time of change [ns], hash
@@ -163,6 +164,27 @@ class Inputs:
         return pictures
 
     @_once
+    def courses(self) -> tuple[Course, ...]:
+        """Return the ways of bodies that follow an animation; raise ShotError or MissingInput."""
+        from vfx.pipeline.shot.animation import make_course
+
+        made = []
+        for number, body in enumerate(self.shot.bodies):
+            if not body.animation:
+                continue
+            where = (f"{self.shot.path}: {self.shot.headings[number]}.animation: found "
+                     f"{body.animation!r}")
+            try:
+                made.append(make_course(self.shot, number))
+            except (FileNotFoundError, ModuleNotFoundError) as error:
+                raise MissingInput(f"{where}: {error}") from None
+            except (OSError, ValueError) as error:
+                if shortage(error) is not None:
+                    raise
+                raise ShotError(f"{where}: {error}") from None
+        return tuple(made)
+
+    @_once
     def mesh_hashes(self) -> list[str] | None:
         """Return the hash of each body's mesh, "" for boxes; None where one is not there."""
         from vfx.geometry.divide.sources import source_hash
@@ -228,6 +250,22 @@ class Inputs:
                 lambda name: _hash_of_pixels(self.densities()[name]), name)) if name else ""
                 for name in names]
         except ShotError:
+            return None
+
+    @_once
+    def sim_hashes(self) -> list[str] | None:
+        """Return the hashes of pictures and animations; None where one is not there or bad.
+
+        Shots without animations have the list they had before there were any.
+        """
+        pictures = self.density_hashes()
+        files = [self.shot.folder / body.animation for body in self.shot.bodies if body.animation]
+        try:
+            if pictures is None or not all(file.is_file() for file in files):
+                return None
+            return pictures + [self._hash("animation", file, functools.partial(file_hash, file))
+                               for file in files]
+        except OSError:
             return None
 
     def _hash(self, kind: str, file: Path, read: Callable[[], str]) -> str:

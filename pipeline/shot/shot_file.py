@@ -253,6 +253,7 @@ def load_shot(path: Path) -> Shot:
     headings = _headings(lists["bodies"], tuple(thrown))
     _check_bodies(lists["bodies"], headings, document, materials, complaints)
     _check_places(lists["bodies"], read["floor"], complaints)
+    _check_animations(lists["bodies"], headings, read["sim"], first, complaints)
     _check_directions(read["camera"], read["light"], lists["area_lights"], complaints)
     _check_controls(lists, materials, complaints)
     _check_camera_keys(read["camera"], lists["camera_keys"], complaints)
@@ -609,6 +610,25 @@ def _check_camera_keys(
     if keys and camera is not None and camera.usd:
         complaints.add("camera_keys", "stand beside camera.usd, which moves the camera already; "
                                       "keep one of them")
+
+
+def _check_animations(bodies: tuple[Body, ...], headings: tuple[str, ...], sim: Sim | None,
+                      first: int, complaints: Complaints) -> None:
+    """Note animations that no body can follow, or that end before they begin."""
+    follows = [name for name, room in SOLVERS.items() if room.follows]
+    for body, heading in zip(bodies, headings, strict=True):
+        if not body.animation:
+            continue
+        if sim is not None and not SOLVERS[sim.method].follows:
+            complaints.add(f"{heading}.animation",
+                           f"found {shown(body.animation)}, but with method = \"{sim.method}\" no "
+                           "body follows an animation; write method = "
+                           + " or ".join(f'"{name}"' for name in reversed(follows))
+                           + " in [sim], or remove it")
+        if body.animation_until and body.animation_until <= first:
+            complaints.add(f"{heading}.animation_until",
+                           f"found {body.animation_until:g}, but the shot begins at frame {first}; "
+                           "give a later frame, or remove the animation")
 
 
 def _check_controls(lists: Mapping[str, tuple[Any, ...]], materials: Mapping[str, Material],

@@ -243,7 +243,8 @@ def pace_text(shot: Shot) -> str:
 def _controls_text(shot: Shot) -> str:
     """Return what acts on the bodies, in one line; empty where nothing does."""
     kinds = (("projectile", shot.projectiles), ("collider", shot.colliders),
-             ("region", shot.regions), ("weakening", shot.weakening), ("crack", shot.cracks))
+             ("region", shot.regions), ("weakening", shot.weakening), ("crack", shot.cracks),
+             ("animation", [body for body in shot.bodies if body.animation]))
     words = [f"{len(items)} {name}{'s' if len(items) > 1 else ''}" for name, items in kinds
              if items]
     heavy = sum(projectile.has_mass for projectile in shot.projectiles)

@@ -180,7 +180,8 @@ class _Run:
 
         shot, say = self._job.shot, self._job.progress.say
         setup = dataclasses.replace(shot.setup, settings=shot.plan.settings)
-        world = make_world(self._solid, setup, self._job.work.inputs.densities())
+        inputs = self._job.work.inputs
+        world = make_world(self._solid, setup, inputs.densities(), inputs.courses())
         for number in world.controls.idle_regions:
             say(f"warning: sim: regions[{number}]: {nothing_there(shot.regions[number - 1])}")
         try:

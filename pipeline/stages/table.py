@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 #: Keys that came later, and what they are where a shot does not use them: old results stay good.
 _LATER = {"place": "free", "drop": 0.0, "fall_speed": 0.0}
+#: How a body follows an animation, which counts by what is in its file.
+_OF_ANIMATION = ("animation", "animation_prim", "animation_until")
 #: What says that a projectile is a body; those are in the list of bodies.
 _NOT_OF_BALLS = ("box", "mesh", "height", "rotation", "angular_velocity", "elements")
 #: What only contact takes of a ball.
@@ -41,7 +43,7 @@ _OF_CONTACT = ("push", "material", "restitution", "friction")
 
 def _shape(shot: Shot) -> Any:
     # A mesh counts by what is in it, not by where it lies.
-    left_out = ("velocity", "angular_velocity", "mesh", "whole")
+    left_out = ("velocity", "angular_velocity", "mesh", "whole", *_OF_ANIMATION)
     shapes = [{key: value for key, value in dataclasses.asdict(body).items()
                if key not in left_out and (key not in _LATER or value != _LATER[key])}
               for body in shot.bodies]
@@ -70,6 +72,8 @@ def physics_section(shot: Shot) -> Any:
         "materials": [dataclasses.asdict(shot.materials[body.material]) for body in shot.bodies],
         "velocity": [[body.velocity, body.angular_velocity,
                       *([{"fall_speed": body.fall_speed}] if body.fall_speed else []),
+                      *([{"animation": [body.animation_prim, body.animation_until]}]
+                        if body.animation else []),
                       *(["whole"] if body.whole else [])] for body in shot.bodies],
         "time": [shot.first_frame, shot.clock.steps_per_frame, shot.clock.frame_time,
                  *([shot.clock.time_keys] if shot.clock.time_keys else [])],
@@ -136,12 +140,12 @@ GEOMETRY = Stage(
 SIM = Stage(
     "sim", 7, sim.simulate,
     takes=(result_of(GEOMETRY), settings("shot.physics", physics_section),
-           files("density pictures", Inputs.density_hashes)),
+           files("density pictures", Inputs.sim_hashes)),
     gives="motion", file_name="frame.{frame:04d}.npz",
     is_through=True, is_heavy=True, is_exclusive=True,
     aids=sim.aids, unfit_aids=sim.unfit_aids,
     checks=(checks.meshes, checks.uv, checks.physics, checks.engine, checks.density_pictures,
-            checks.floor),
+            checks.animations, checks.floor),
     warnings=(checks.start_warnings,), room=needs.sim_room)
 
 LINEAGE = Stage(

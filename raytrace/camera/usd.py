@@ -6,7 +6,6 @@ of the lens matter here. The height of the picture follows from the film's resol
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import numpy as np
 
 from vfx.geometry.handoff.types import Array
 from vfx.geometry.handoff.usd_files import damage_is_refused, open_usd
+from vfx.geometry.handoff.usd_motion import said, transforms, unit_axes, units, upright
 from vfx.raytrace.camera.path import COLUMNS, N_COLUMNS, CameraPath
 from vfx.raytrace.settings import Camera
 
@@ -22,9 +22,6 @@ from vfx.raytrace.settings import Camera
 NAMES = {"position": "transform", "target": "focusDistance", "up": "transform",
          "focal_length": "focalLength", "film_width": "horizontalAperture",
          "f_stop": "fStop", "focus_distance": "focusDistance"}
-#: The largest cosine between two axes of a camera that is not yet called sheared: matrices that
-#: are right at their time samples are a little sheared in between.
-MOST_SHEAR = 0.02
 _AGAIN = "write the camera again"
 
 
@@ -46,8 +43,8 @@ def usd_camera_path(camera: Camera, file: Path) -> CameraPath:
     with damage_is_refused(file):
         found = _choose(stage, file, camera.usd_camera)
         source = f"{file}: {found.GetPath()}"
-        meter, z_up = _units(stage, file)
-        places = _transforms(found, source)
+        meter, z_up = units(stage, file)
+        places = transforms(found.GetPrim(), source, _AGAIN)
         lens = _Lens(found, source)
         samples = [time for attribute in (*places, *found.GetPrim().GetAttributes())
                    for time in attribute.GetTimeSamples()]
@@ -63,14 +60,14 @@ def usd_camera_path(camera: Camera, file: Path) -> CameraPath:
             matrix = np.array(Vt.Matrix4dArray([found.ComputeLocalToWorldTransform(code)
                                                 for code in (codes if is_carried else codes[:1])]))
         except Tf.ErrorException as error:
-            raise ValueError(f"{source}: its transform cannot be worked out ({_said(error)}); "
+            raise ValueError(f"{source}: its transform cannot be worked out ({said(error)}); "
                              f"{_AGAIN}") from None
         matrix = np.broadcast_to(matrix, (len(codes), 4, 4))
-        axes = _unit_axes(matrix, which, source)
+        axes = unit_axes(matrix, which, source, "camera", _AGAIN)
         with np.errstate(over="ignore", invalid="ignore"):     # check_path finds what is infinite
             eye = matrix[:, 3, :3] * meter
             if z_up:
-                axes, eye = _upright(axes), _upright(eye)
+                axes, eye = upright(axes), upright(eye)
             focus = lens.numbers("focusDistance", codes) * meter
             # The target only has to lie ahead; where there is a focus it is the sharp point.
             reach = np.where((focus > 0.0) & (focus < np.inf), focus, 1.0)
@@ -146,83 +143,3 @@ def _choose(stage: Any, file: Path, wanted: str) -> Any:
                          "which with camera.usd_camera" if cameras else
                          f"{file}: has no camera; export one into it")
     return cameras[0]
-
-
-def _units(stage: Any, file: Path) -> tuple[float, bool]:
-    """Return the length of a stage's unit [m], and whether z is up."""
-    from pxr import UsdGeom
-
-    meter = float(UsdGeom.GetStageMetersPerUnit(stage))
-    if not 0.0 < meter < math.inf:
-        raise ValueError(f"{file}: metersPerUnit: found {meter:g}, but it must be a finite number "
-                         "above 0, such as 0.01 for centimetres; set it, and write the file again")
-    up = str(UsdGeom.GetStageUpAxis(stage))
-    if up not in ("Y", "Z"):
-        raise ValueError(f"{file}: upAxis: found {up!r}, but it must be Y or Z; set it, and write "
-                         "the file again")
-    return meter, up == "Z"
-
-
-def _transforms(found: Any, source: str) -> list[Any]:
-    """Return the attributes that put a camera, and all that it stands on, where it is."""
-    from pxr import UsdGeom
-
-    attributes, prim = [], found.GetPrim()
-    while prim and not prim.IsPseudoRoot():
-        order = UsdGeom.Xformable(prim).GetXformOpOrderAttr().Get() if UsdGeom.Xformable(
-            prim) else None
-        for name in order or ():
-            if name == "!resetXformStack!":
-                continue
-            attribute = prim.GetAttribute(name.removeprefix("!invert!"))
-            if not attribute or not name.removeprefix("!invert!").startswith("xformOp:"):
-                raise ValueError(f"{source}: xformOpOrder of {prim.GetPath()}: found {name!r}, but "
-                                 f"there is no such transform; {_AGAIN}")
-            attributes.append(attribute)
-        prim = prim.GetParent()
-    return attributes
-
-
-def _said(error: Exception) -> str:
-    """Return what USD says, a sentence between quotes behind the place in its source."""
-    return (str(error).strip().splitlines() or [""])[-1].rpartition(" : ")[2].strip(" '")
-
-
-def _unit_axes(matrix: Array, times: Array, source: str) -> Array:
-    """Return the unit axes (n, 3, 3) of transforms (n, 4, 4).
-
-    A camera may be scaled, as all is in a group that changes units, but not mirrored, sheared or
-    flat.
-    """
-    axes: Array
-    with np.errstate(all="ignore"):
-        # Their own size first: neither very large nor very small numbers run over.
-        largest = np.abs(matrix[:, :3, :3]).max(axis=(1, 2))[:, None, None]
-        axes = matrix[:, :3, :3] / largest
-        axes = axes / np.linalg.norm(axes, axis=2, keepdims=True)
-        volume = np.linalg.det(axes)
-        shear = np.abs(axes @ axes.swapaxes(1, 2) - np.eye(3)).max(axis=(1, 2))
-        is_affine = (matrix[:, :3, 3] == 0.0).all(axis=1) & (matrix[:, 3, 3] == 1.0)
-    # What is not a number fails every comparison.
-    good = (shear <= MOST_SHEAR) & (volume > 0.0) & is_affine
-    if good.all():
-        return axes
-    bad = int(np.argmin(good))
-    if not np.isfinite(matrix[bad]).all():
-        fault = "has values that are not finite"
-    elif not np.isfinite(shear[bad]):
-        fault = "is flat (an axis has no length beside the others)"
-    elif not is_affine[bad]:
-        fault = "is a projection"
-    elif shear[bad] <= MOST_SHEAR:
-        fault = "mirrors the picture (its scale is negative)"
-    else:
-        fault = f"is sheared (its axes are {shear[bad]:.3g} from perpendicular)"
-    raise ValueError(f"{source}: its transform at frame {float(times[bad]):g} {fault}: found "
-                     f"{matrix[bad].tolist()}; a camera may be moved, turned and scaled alike, so "
-                     f"freeze or bake its transform, and {_AGAIN}")
-
-
-def _upright(vector: Array) -> Array:
-    """Return (..., 3) vectors with z up in axes with y up."""
-    return np.stack([vector[..., 0], vector[..., 2], -vector[..., 1]], axis=-1)

@@ -57,6 +57,6 @@ def build(device: Device, world: World[AutoSettings]) -> Solver:
 
 ROOM = Room(settings=AutoSettings, frame_time=frame_time, plan=plan, pace=pace,
             strain_limits=strain_limits, build=build, missing=missing, counts_steps=False,
-            has_timeline=True,
+            follows=True, has_timeline=True,
             uses={"rigid": {}, "bonds": {
                 "timestep": "auto", "contact_friction": 0.5, "internal_damping": 0.05}})

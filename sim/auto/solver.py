@@ -49,6 +49,7 @@ from vfx.sim.settings import Collider, Floor, Material
 from vfx.sim.solver import (
     IN_BONDS,
     LEFT_OUT,
+    LET_GO,
     RIGID_AGAIN,
     WITHSTOOD,
     Event,
@@ -195,6 +196,9 @@ class AutoSolver:
             near = window.near(self._fleet, self._fleet.after, np.zeros(0, np.int64), duration)
             window.surround(self._fleet, near, self._fleet.after.rows(self._fleet.row(near)))
         hits = self._fleet.tick(duration, self._ticks.time(self._end))
+        if len(free := self._fleet.rigid.released):
+            element = np.flatnonzero(np.isin(self._fleet.piece, free))
+            self._tell(start, LET_GO, element, len(free), "its animation or its hold is over")
         ids, speed = self._struck(hits)
         age = self._fleet.end - self._fleet.born[self._fleet.row(ids)]
         due = (age >= self._settings.pause) & (not self._budget.is_spent)
@@ -305,11 +309,11 @@ class AutoSolver:
         if window.step >= trial.end or self._budget.is_spent:
             hit = f"hit at {trial.speed.max():.3g} m/s"
             if window.step >= trial.end:
-                self._tell(window.start, WITHSTOOD, window, len(trial.ids),
+                self._tell(window.start, WITHSTOOD, window.matter.element, len(trial.ids),
                            f"{hit}, but nothing breaks")
             else:
                 self._budget.skipped += len(trial.ids)
-                self._tell(window.start, LEFT_OUT, window, len(trial.ids),
+                self._tell(window.start, LEFT_OUT, window.matter.element, len(trial.ids),
                            f"{hit}, but the steps of most_steps are used up: from here on nothing "
                            "breaks")
             self._fleet.survived(trial.ids, trial.speed)
@@ -333,7 +337,7 @@ class AutoSolver:
         self._window.rewound = trial.partner
         self._window.surround(fleet, beside, poses)
         least = fleet.breaking[fleet.row(trial.ids)].min()
-        self._tell(first, IN_BONDS, trial.window, len(trial.ids),
+        self._tell(first, IN_BONDS, trial.window.matter.element, len(trial.ids),
                    f"hit at {trial.speed.max():.3g} m/s and breaking; such hits are tried out from "
                    f"{least:.3g} m/s on")
         fleet.leave(trial.ids)
@@ -394,7 +398,7 @@ class AutoSolver:
         fleet.join(members, poses)
         lost = inside - float(fleet.energies(fleet.after)[0].sum() - before)
         self._lost += lost
-        self._tell(self._now, RIGID_AGAIN, window, len(members), why, lost)
+        self._tell(self._now, RIGID_AGAIN, window.matter.element, len(members), why, lost)
 
     # ------------------------------------------------------------------ results
 
@@ -504,10 +508,9 @@ class AutoSolver:
         said, self._said = self._said, []
         return said
 
-    def _tell(self, step: int, what: str, window: Window, pieces: int, why: str,
+    def _tell(self, step: int, what: str, element: Array, pieces: int, why: str,
               lost: float = 0.0) -> None:
-        """Note what happened to the elements of a window."""
-        element = window.matter.element
+        """Note what happened to the pieces of some elements."""
         bodies = np.unique(self._world.solid.body[element])
         names = [self._world.bodies[body].name for body in bodies[:MOST_NAMED].tolist()]
         more = len(bodies) - len(names)

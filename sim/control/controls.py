@@ -11,18 +11,21 @@ import numpy as np
 from vfx.geometry.handoff.types import Array, Solid
 from vfx.sim.control.region import members
 from vfx.sim.control.weakening import plane_axes, weak_segments, weakness
-from vfx.sim.solver import Controls, Given, S, Setup, Wall, World
+from vfx.sim.solver import Controls, Course, Given, S, Setup, Wall, World
 
 
 def make_world(
-    solid: Solid, setup: Setup[S], images: Mapping[str, Array] | None = None
+    solid: Solid, setup: Setup[S], images: Mapping[str, Array] | None = None,
+    courses: tuple[Course, ...] = (),
 ) -> World[S]:
     """Return what a solver gets of a setup whose bodies are built.
 
-    ``images`` holds the pictures that ``[[weakening]]`` names, (h, w) from 0 to 1.
+    ``images`` holds the pictures that ``[[weakening]]`` names, (h, w) from 0 to 1; ``courses`` the
+    ways of bodies that follow an animation.
     """
     given = {each.name: getattr(setup, each.name) for each in dataclasses.fields(Given)}
-    return World(**given, solid=solid, controls=make_controls(solid, setup, images or {}))
+    return World(**given, solid=solid, controls=make_controls(solid, setup, images or {}),
+                 courses=courses)
 
 
 def _unbreakable(solid: Solid, setup: Setup[S], strength: list[Array]) -> list[Array]:

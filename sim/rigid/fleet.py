@@ -14,6 +14,7 @@ import numpy as np
 
 from vfx.geometry.handoff.types import Array
 from vfx.sim.control.initial import initial_velocity
+from vfx.sim.rigid.courses import SAME_MOMENT
 from vfx.sim.rigid.mass import element_mass
 from vfx.sim.rigid.poses import carried, groups, moved, seen_between
 from vfx.sim.rigid.settings import RigidSettings
@@ -69,9 +70,10 @@ class Fleet:
 
     def join(self, members: Sequence[Array], poses: Poses) -> None:
         """Give pieces to the engine, at its present time."""
-        speed, spared = np.full((2, len(members)), np.inf)
-        if self._breaking is not None:
-            speed, spared = np.array([self._breaking(each) for each in members]).reshape(-1, 2).T
+        speed, spared = np.array([self._breaking_speed(each) for each in members]).reshape(-1, 2).T
+        # What follows an animation breaks when it is let go, and not before.
+        follows = np.array([self._follows(each) for each in members], bool)
+        speed, spared = (np.where(follows, np.inf, each) for each in (speed, spared))
         # What cannot break needs no report of its hits.
         new = self.rigid.add(members, poses, least_hit_speed=speed)
         for number, each in zip(new.tolist(), members, strict=True):
@@ -84,6 +86,23 @@ class Fleet:
             len(new), self.end if self.end > 0.0 else -np.inf)])
         stored = self.rigid.poses(new)
         self.before, self.after = (_joined(side, stored) for side in (self.before, self.after))
+
+    def _breaking_speed(self, members: Array) -> tuple[float, float]:
+        return (np.inf, np.inf) if self._breaking is None else self._breaking(members)
+
+    def _follows(self, members: Array) -> bool:
+        """Whether a piece is one of a body that still follows an animation."""
+        body = int(self._world.solid.body[members[0]])
+        return any(course.body == body and course.until > self.end + SAME_MOMENT
+                   for course in self._world.courses)
+
+    def _let_go(self, ids: Array) -> None:
+        """Let what followed an animation break from now on."""
+        pieces = ids[np.isin(ids, self.id) & (ids >= self.n_props)]
+        speed, spared = np.array([self._breaking_speed(self.rigid.members(each))
+                                  for each in pieces.tolist()]).reshape(-1, 2).T
+        self.breaking[self.row(pieces)], self.spared[self.row(pieces)] = speed, spared
+        self.rigid.watch(pieces, speed)
 
     def leave(self, ids: Array) -> None:
         """Take pieces from the engine."""
@@ -98,6 +117,8 @@ class Fleet:
         """Let the engine go on by a tick that ends at a time [s]; return what hit what."""
         self.before = self.after
         hits = self.rigid.step(duration)
+        if self._world.courses and len(self.rigid.released):
+            self._let_go(self.rigid.released)
         self.start, self.end = self.end, end
         self.after = self.rigid.poses(self.id)
         return hits
@@ -129,7 +150,14 @@ class Fleet:
 
     def seen(self, time: float) -> Poses:
         """Return where all bodies are at a time of the last tick, with velocities that they had."""
-        return seen_between(self.before, self.after, *self._share(time), self._gravity)
+        poses = seen_between(self.before, self.after, *self._share(time), self._gravity)
+        if not self._world.courses:
+            return poses
+        # An animation is exact at any moment, not at ticks alone.
+        which, there = self.rigid.following(self.id, self.start, time)
+        return poses if not len(which) else Poses(*(_replaced(
+            getattr(poses, field.name), which, getattr(there, field.name))
+            for field in dataclasses.fields(Poses)))
 
     def _share(self, time: float) -> tuple[float, float]:
         """Return the share of the last tick that is over at a time, and its length [s]."""
@@ -241,6 +269,13 @@ class Fleet:
                                            for field in dataclasses.fields(Poses)))
                                    for side in ("before", "after"))
         self.start, self.end = (float(each) for each in state["tick"])
+
+
+def _replaced(value: Array, which: Array, there: Array) -> Array:
+    """Return an array with other values in some rows."""
+    value = value.copy()
+    value[which] = there
+    return value
 
 
 def _joined(first: Poses, second: Poses) -> Poses:

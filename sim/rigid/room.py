@@ -55,4 +55,4 @@ def build(device: Device, world: World[RigidSettings]) -> Solver:
 
 ROOM = Room(settings=RigidSettings, frame_time=frame_time, plan=plan, pace=pace,
             strain_limits=strain_limits, build=build, missing=missing, counts_steps=False,
-            tries_pace=False)
+            follows=True, tries_pace=False)

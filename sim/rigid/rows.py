@@ -47,6 +47,7 @@ class Rows:
     alive: Array = _column(dtype=bool, default=1.0)
     flying: Array = _column(dtype=bool)                 # nothing but gravity acts on it
     until: Array = _column(default=-math.inf)           # [s]: held or driven until then
+    course: Array = _column(dtype=np.int64, default=-1) # the animation that moves it until then
     still: Array = _column()                            # [s]: so long slow and in contact
     calmed: Array = _column(dtype=bool)                 # the engine damps it
     foreseen: Array = _column()                         # [m]: how far ahead contacts are sought

@@ -37,7 +37,7 @@ class Stepper:
         self._gravity, self._resistance = gravity, rolling_resistance
 
     def step(self, rows: Rows, engine: Engine, driven: Array, duration: float) -> None:
-        """Go on by a time [s]; ``driven`` rows go straight on."""
+        """Go on by a time [s]; ``driven`` rows go straight on and turn evenly."""
         # The engine does not list what was put into it after its last step.
         moves = rows.alive & rows.flying
         moves[engine.awake()] = True
@@ -48,6 +48,8 @@ class Stepper:
         self._foresee(rows, engine, np.flatnonzero(moves | driven), duration)
         engine.step(duration)
         rows.center[driven] += rows.velocity[driven] * duration
+        rows.turn[driven] = flight.multiply(
+            flight.turn_by(rows.spin[driven] * duration), rows.turn[driven])
         self._hold(rows, engine, driven)
         self._take(rows, engine, awake, ahead, driven, duration)
         self._sleep(rows, engine, awake, rows.center[awake] - before, duration)

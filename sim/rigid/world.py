@@ -17,7 +17,8 @@ import numpy as np
 
 from vfx.geometry.handoff.types import Array
 from vfx.sim.rigid import flight
-from vfx.sim.rigid.engine import FLOOR, Engine, Form
+from vfx.sim.rigid.courses import SAME_MOMENT, Courses
+from vfx.sim.rigid.engine import FLOOR, Engine, Form, Frame
 from vfx.sim.rigid.hits import Hits, find_hits
 from vfx.sim.rigid.mass import ball_inertia, element_mass, inertia_of
 from vfx.sim.rigid.rows import Rows
@@ -58,10 +59,13 @@ class RigidWorld:
             world.shared.gravity, unit, float(np.mean([m.density for m in self._body_material]))
             * unit**3, threads)
         self._surroundings.build(self._engine)
+        self._courses = Courses(world.courses, self._gravity)
         self._stepper = Stepper(self._gravity, settings.rolling_resistance)
         self._n_debris = 0
         #: By how much [m/s] the last step changed the motion of rows beside gravity, (n,).
         self.blow = np.zeros(0)
+        #: Bodies that the last step let go.
+        self.released = np.zeros(0, np.int64)
         self._add_props(world.projectiles)
 
     # What is in it
@@ -88,6 +92,16 @@ class RigidWorld:
         until[is_held] = table[held[is_held], 3]
         driven = until > self.time
         velocity[driven], spin[driven] = table[held[driven], :3], 0.0
+        course = np.array([self._courses.of_body(int(self._solid.body[each[0]]))
+                           for each in members], np.int64)
+        for piece in np.flatnonzero(course >= 0).tolist():
+            until[piece] = self._courses.until(int(course[piece]))
+            if not until[piece] > self.time:
+                continue
+            driven[piece] = True
+            start = self._courses.at(int(course[piece]), inertia.center[piece], moment[piece],
+                                     axes[piece], self.time)
+            velocity[piece], spin[piece] = start.velocity[0], start.spin[0]
         shapes = [self._make_shape(each) for each in members]
         size = np.array([_reach(shape, center) for shape, center
                          in zip(shapes, inertia.center, strict=True)])
@@ -95,7 +109,8 @@ class RigidWorld:
             len(members), mass=inertia.mass, tensor=inertia.tensor, moment=moment, axes=axes,
             rest_center=inertia.center, size=size, ball=np.array([s.radius for s in shapes]),
             falls=np.ones(len(members), bool), center=poses.center, turn=turn, velocity=velocity,
-            spin=spin, until=np.where(driven, until, -np.inf), flying=~driven)
+            spin=spin, until=np.where(driven, until, -np.inf), flying=~driven,
+            course=np.where(driven, course, -1))
         self._members += members
         for row, shape, is_driven in zip(ids.tolist(), shapes, driven.tolist(), strict=True):
             self._shape[row] = shape
@@ -285,9 +300,10 @@ class RigidWorld:
     def asleep(self, ids: Array) -> Array:
         """Return which bodies sleep, (k,) bool; what is held still counts."""
         driven = self._driven
+        rows = self._rows
         return np.array([
-            not self._rows.velocity[row].any() if driven[row] else self._engine.is_asleep(row)
-            for row in np.asarray(ids).tolist()], bool)
+            not (rows.velocity[row].any() or rows.spin[row].any()) if driven[row]
+            else self._engine.is_asleep(row) for row in np.asarray(ids).tolist()], bool)
 
     def energies(self) -> tuple[float, float]:
         """Return kinetic and potential energy [J] of pieces and heavy balls."""
@@ -310,7 +326,7 @@ class RigidWorld:
     @property
     def _driven(self) -> Array:
         """Which rows are held or driven, (n,) bool."""
-        return np.asarray(self._rows.alive & (self._rows.until > self.time))
+        return np.asarray(self._rows.alive & (self._rows.until > self.time + SAME_MOMENT))
 
     # What happens
 
@@ -319,6 +335,7 @@ class RigidWorld:
         rows, began = self._rows, self.time
         self._release()
         driven = self._driven
+        self._lead(np.flatnonzero(driven & (rows.course >= 0)), duration)
         before = dataclasses.replace(rows)
         before.velocity, before.spin = rows.velocity.copy(), rows.spin.copy()
         before.center, before.turn = rows.center.copy(), rows.turn.copy()
@@ -329,6 +346,9 @@ class RigidWorld:
             raise Unstable(f"{error}, at {began:.6g} s; see whether bodies begin in one another, "
                            "or use a smaller sim.rigid.timestep") from None
         self.time += duration
+        for row in np.flatnonzero(driven & (rows.course >= 0)).tolist():
+            place = self._on_course(row, self.time)
+            rows.center[row], rows.turn[row] = place.center[0], place.orientation[0]
         fall = rows.falls[:, None] * self._gravity * duration
         self.blow = (np.sqrt(((rows.velocity - before.velocity - fall) ** 2).sum(axis=1))
                      + rows.size * np.sqrt(((rows.spin - before.spin) ** 2).sum(axis=1)))
@@ -350,14 +370,56 @@ class RigidWorld:
                 arm = flight.rotate(before.turn[row:row + 1], contact.arm[None])[0]
                 yield row, contact.other, before.center[row] + arm, contact.normal
 
-    def _release(self) -> None:
-        """Let go what was held long enough."""
+    def _on_course(self, row: int, time: float) -> Frame:
+        """Return where a body that follows an animation is at a time [s], one row."""
         rows = self._rows
-        due = np.flatnonzero(rows.alive & np.isfinite(rows.until) & (rows.until <= self.time))
+        return self._courses.at(int(rows.course[row]), rows.rest_center[row], rows.moment[row],
+                                rows.axes[row], time)
+
+    def _lead(self, ids: Array, duration: float) -> None:
+        """Let bodies that follow an animation go through a step to where it has them then."""
+        rows = self._rows
+        for row in ids.tolist():
+            ahead = self._on_course(row, self.time + duration)
+            rows.velocity[row] = (ahead.center[0] - rows.center[row]) / duration
+            rows.spin[row] = flight.turn_vector(flight.multiply(
+                ahead.orientation, flight.conjugate(rows.turn[row:row + 1])))[0] / duration
+        self._engine.write_velocity(ids.tolist(), rows.velocity[ids], rows.spin[ids])
+        self._engine.wake(ids.tolist())
+
+    def following(self, ids: Array, since: float, time: float) -> tuple[Array, Poses]:
+        """Return which of some bodies followed an animation after ``since`` [s], and where then.
+
+        The first are places in ``ids``; the poses are those of a time [s].
+        """
+        rows = self._rows
+        which = np.array([place for place, row in enumerate(np.asarray(ids).tolist())
+                          if rows.course[row] >= 0
+                          and self._courses.until(int(rows.course[row])) > since + SAME_MOMENT],
+                         np.int64)
+        frames = [self._on_course(int(ids[place]), time) for place in which.tolist()]
+        if not frames:
+            return which, self.poses(ids[:0])
+        return which, Poses(
+            np.concatenate([each.center for each in frames]),
+            flight.matrix_of(np.concatenate([each.orientation for each in frames])),
+            np.concatenate([each.velocity for each in frames]),
+            np.concatenate([each.spin for each in frames]))
+
+    def _release(self) -> None:
+        """Let go what was held long enough; what followed an animation goes on as it does."""
+        rows = self._rows
+        due = np.flatnonzero(rows.alive & np.isfinite(rows.until)
+                             & (rows.until <= self.time + SAME_MOMENT))
         for row in due.tolist():
             self._engine.release(row)
+            if rows.course[row] >= 0:
+                place = self._on_course(row, self.time)
+                rows.velocity[row], rows.spin[row] = place.velocity[0], place.spin[0]
         rows.until[due], rows.flying[due] = -np.inf, True
         self._engine.write_velocity(due.tolist(), rows.velocity[due], rows.spin[due])
+        rows.engine_velocity[due], rows.engine_spin[due] = rows.velocity[due], rows.spin[due]
+        self.released = due
 
     # Going on later
 
