@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from vfx.geometry.handoff.types import Array
+from vfx.sim.rigid.corners import four_cornered
 
 FLOOR = -1
 #: Added to keys, which the engine stores as whole numbers from 0 on.
@@ -232,7 +233,8 @@ class Engine:
         """Return a hull, or a box around points that are too flat to have one."""
         rapier = self._rapier
         try:
-            return rapier.SharedShape.convex_hull(np.ascontiguousarray(points, np.float32))
+            return rapier.SharedShape.convex_hull(
+                np.ascontiguousarray(four_cornered(points), np.float32))
         except rapier.RapierError:
             middle = 0.5 * (points.min(axis=0) + points.max(axis=0))
             half = np.maximum(0.5 * np.ptp(points, axis=0), 1e-4)

@@ -8,6 +8,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from scipy.spatial import ConvexHull
+from scipy.spatial.transform import Rotation
 
 from tests.sim.rigid_worlds import (
     GRAVITY,
@@ -25,8 +27,10 @@ from tests.solids import build_solid
 from vfx.geometry.handoff.bodies import Body
 from vfx.geometry.handoff.types import Array, Solid
 from vfx.sim.control.controls import make_world
+from vfx.sim.rigid.corners import four_cornered
 from vfx.sim.rigid.world import FLOOR, RigidWorld
 from vfx.sim.settings import Collider, Floor, Material, Projectile
+from vfx.sim.solver import Poses
 
 __all__ = ["layout"]
 
@@ -268,3 +272,39 @@ def test_energy_of_a_tumbling_block_never_grows() -> None:
         assert now < before + 1e-3 * most
         before = min(before, now)
     assert GRAVITY * rigid.mass(ids)[0] * 0.03 > before
+
+
+#: Four cubes whose hulls have faces of six corners.
+HEXAGONS = {"S": [(0, 0, 0), (0, 0, 1), (1, 0, 1), (1, 0, 2)],
+            "T": [(0, 0, 0), (0, 0, 1), (0, 0, 2), (1, 0, 1)]}
+
+
+@pytest.mark.parametrize("name", HEXAGONS)
+@pytest.mark.parametrize("seed", range(4))
+def test_faces_of_six_corners_rest_on_the_floor(name: str, seed: int) -> None:
+    world = world_of([block((2, 1, 3), 0.01)], floor=Floor())
+    cell = world.solid.cell.tolist()
+    members = np.sort([cell.index(list(each)) for each in HEXAGONS[name]])
+    rigid = RigidWorld(world, world.settings, 1)
+    turn = Rotation.random(random_state=seed).as_matrix()[None]
+    ids = rigid.add([members], Poses(np.array([[0.0, 0.05, 0.0]]), turn, np.zeros((1, 3)),
+                                     np.zeros((1, 3))))
+    run(rigid, 1.0)
+    poses = rigid.poses(ids)
+    lowest = min(float((corner @ poses.rotation[0].T)[:, 1].min())
+                 for corner in rigid.prop(int(ids[0])).hulls) + poses.center[0, 1]
+    assert -1e-4 < lowest < 1e-3
+
+
+def test_hulls_get_faces_of_four_corners_and_stay_as_large() -> None:
+    angle = np.arange(7) * 2.0 * np.pi / 7.0
+    ring = np.column_stack([np.cos(angle), np.sin(angle)])
+    prism = np.array([(*each, side) for each in ring for side in (-0.4, 0.4)])
+    made = four_cornered(prism)
+    hull = ConvexHull(made)
+    # Joined as the engine does, by normals that differ by less than 0.026 rad.
+    normal = hull.equations[:, :3]
+    flat = [np.unique(hull.simplices[normal @ each > np.cos(0.026)]) for each in normal]
+    assert max(map(len, flat)) == 4
+    assert hull.volume > 0.95 * ConvexHull(prism).volume
+    assert np.abs(made - prism[ConvexHull(prism).vertices]).max() < 0.06
