@@ -25,20 +25,30 @@ def bench() -> None:
 
 
 @bench.command("sim")
-@click.option("--case", "case", type=click.Choice(["glass", "vase", "dragon"]),
-              help="What to simulate; by default all three, one after the other.")
+@click.option("--case", "case", type=click.Choice(
+    ["glass", "vase", "dragon", "drop", "pile", "handover", "shared"]),
+              help="What to simulate; by default glass, vase and dragon. drop: a shot from "
+              "geometry to align; pile: rigid hulls; handover: pieces to bonds and back; shared: "
+              "two sims at once.")
 @click.option("--at", type=click.IntRange(min=0), default=0, metavar="STEP",
               help="Measure the glass shot from this step on; it is simulated once, then kept.")
 @click.option("--steps", type=click.IntRange(min=1, max=10**7), metavar="N",
               help="Steps to time; by default some seconds of them.")
-@click.option("--peer", type=click.Choice(["lammps"]),
-              help="Run the plate in another program too and compare.")
+@click.option("--peer", type=click.Choice(["lammps", "pybullet"]),
+              help="Run the plate (LAMMPS) or the pile (pybullet) in another program too.")
 @click.option("--scaling", is_flag=True,
               help="Measure blocks of 10^4 to 10^7 cubes instead: the cost of a bond.")
 @click.option("--contact/--no-contact", default=True, show_default=True,
               help="Whether contact is part of the steps.")
 @click.option("--particles", type=click.IntRange(min=64, max=10**9), metavar="N",
               help="A body of about this size instead; the largest block with --scaling.")
+@click.option("--elements", type=click.IntRange(min=64, max=10**8), metavar="N",
+              help="Elements of the vase that is dropped or handed over; hulls of the pile.")
+@click.option("--pieces", type=click.IntRange(min=1, max=10**7), metavar="N",
+              help="Pieces that are handed over, about.")
+@click.option("--frames", metavar="F", help="These frames of a drop or of sims at once only.")
+@click.option("--seconds", type=click.FloatRange(min=0.0, min_open=True, max=3600.0), metavar="T",
+              help="Simulated time of the pile.")
 @kernel_options("cpu")
 @click.option("--cache", type=NamedPath(path_type=Path, file_okay=False), metavar="DIR",
               default=Path("work/bench"), show_default=True,
@@ -46,9 +56,10 @@ def bench() -> None:
 @json_option
 @ends_in_sentences
 def bench_sim(case: str | None, at: int, steps: int | None, peer: str | None, scaling: bool,
-              contact: bool, particles: int | None, device: str, threads: int | None, cache: Path,
-              json_file: Path | None) -> None:
-    """Time the solver at the sizes of levine-2014.
+              contact: bool, particles: int | None, elements: int | None, pieces: int | None,
+              frames: str | None, seconds: float | None, device: str, threads: int | None,
+              cache: Path, json_file: Path | None) -> None:
+    """Time the solver at the sizes of levine-2014, and what is rigid at that of shots.
 
     Costs are the least over several stretches of steps (the median says how noisy the machine
     was) by the clock and in CPU time of all threads; a bond counts at both its ends.
@@ -58,11 +69,17 @@ def bench_sim(case: str | None, at: int, steps: int | None, peer: str | None, sc
       vfx bench sim --case glass --peer lammps --json glass.json
       vfx bench sim --case glass --at 50000
       vfx bench sim --scaling
+      vfx bench sim --case pile --peer pybullet
     """
     from vfx.bench.scaling import measure_scaling
     from vfx.bench.sim import Request, measure
+    from vfx.bench.whole import Whole, check_whole, measure_whole
 
-    if scaling:
+    whole = Whole(case or "", elements=elements, pieces=pieces, frames=frames, seconds=seconds,
+                  peer=peer, device=device, threads=threads)
+    if check_whole(whole, other=bool(at or steps or particles or scaling or not contact)):
+        rows = measure_whole(whole, click.echo)
+    elif scaling:
         if case or at or peer or not contact:
             raise click.UsageError("--scaling goes with --steps, --particles, --device, --threads "
                                    "and --json only")
