@@ -51,6 +51,10 @@ class Corners:
         self._start = np.searchsorted(
             key, np.arange(solid.n_elements + 1, dtype=np.int64) * len(self.vertex))
         self._corner = key % max(1, len(self.vertex))
+        count = np.diff(self._start)
+        #: Where all elements have as many corners, they are a table.
+        self._table = (self._corner.reshape(len(count), -1)
+                       if len(count) and (count == count[0]).all() else None)
 
     def of(self, elements: Array) -> Array:
         """Return the corners of some elements, each once, (v, 3) [m]."""
@@ -58,10 +62,13 @@ class Corners:
             element = int(elements[0])
             return np.asarray(
                 self.vertex[self._corner[self._start[element] : self._start[element + 1]]])
-        first, last = self._start[elements], self._start[elements + 1]
-        count = last - first
-        index = np.repeat(first - (np.cumsum(count) - count), count) + np.arange(count.sum())
-        corner = self._corner[index]
+        if self._table is not None:
+            corner = self._table[elements].ravel()
+        else:
+            first, last = self._start[elements], self._start[elements + 1]
+            count = last - first
+            index = np.repeat(first - (np.cumsum(count) - count), count) + np.arange(count.sum())
+            corner = self._corner[index]
         if len(corner) < 128:       # for a few, numpy's own way takes several times as long
             return np.asarray(self.vertex[sorted(set(corner.tolist()))])
         return np.asarray(self.vertex[np.unique(corner)])
@@ -91,7 +98,7 @@ def piece_shape(
             groups.append(made)
         group.is_cut = True
         count += 1
-    return Shape(tuple(_shrunk(_thinned(group.point)) for group in groups if not group.is_cut))
+    return Shape(tuple(_shrunk(_thinned(group.outer())) for group in groups if not group.is_cut))
 
 
 @dataclass
@@ -99,7 +106,7 @@ class _Group:
     """Some elements of a piece, and their hull."""
 
     members: Array
-    point: Array        # (v, 3) [m]: corners of the hull
+    point: Array        # (v, 3) [m]: corners of the elements
     own: float          # [m^3]: volume of the elements
     excess: float       # [m^3]: volume of the hull that is none of theirs
     hull: ConvexHull | None
@@ -117,7 +124,11 @@ class _Group:
             hull = ConvexHull(point)
         except (QhullError, ValueError):
             return _Group(members, point, own, 0.0, None)
-        return _Group(members, point[hull.vertices], own, max(0.0, float(hull.volume) - own), hull)
+        return _Group(members, point, own, max(0.0, float(hull.volume) - own), hull)
+
+    def outer(self) -> Array:
+        """Return the corners of the hull, (v, 3) [m]; of few, with those inside it."""
+        return self.point if self.hull is None else self.point[self.hull.vertices]
 
     def halves(self, position: Array) -> tuple[Array, Array]:
         """Return the elements on both sides of a cut across the longest extent."""
@@ -147,7 +158,7 @@ class _Group:
         if self.hull is None or len(self.point) < ROUND_CORNERS:
             return False
         middle, _ = self.ball()
-        farthest = float(np.sqrt(((self.point - middle) ** 2).sum(axis=1)).max())
+        farthest = float(np.sqrt(((self.outer() - middle) ** 2).sum(axis=1)).max())
         plane = self.hull.equations
         nearest = float((-(plane[:, 0] * middle[0] + plane[:, 1] * middle[1]
                            + plane[:, 2] * middle[2] + plane[:, 3])).min())
