@@ -102,7 +102,8 @@ def run_options(command: Command) -> Command:
         click.option("--force", is_flag=True, help="Make results again though they are done."),
         click.option("--dry-run", is_flag=True, help="Show what would be done; write nothing."),
         click.option("--threads", callback=check_thread_count, metavar="N",
-                     help="CPU threads; by default all cores. Results do not depend on it."),
+                     help="CPU threads; by default all cores, fewer where others need them. "
+                     "Results do not depend on it."),
     )
     for option in reversed(options):
         command = option(command)
