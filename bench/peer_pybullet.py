@@ -1,7 +1,8 @@
 """The pile in pybullet: the same hulls, masses, places, bin, step and friction.
 
-Bullet has one thread here, its own margin and its default of 50 rounds of its solver a step; in
-ours each step has four substeps, which leave as much of an overlap. Both may let bodies sleep.
+Bullet has one thread here, its own margin and its default of 50 rounds of its solver a step; ours
+has four substeps a step. How deep hulls lie in the floor at the end is told of both. Both may let
+bodies sleep.
 """
 
 from __future__ import annotations
