@@ -1,4 +1,4 @@
-"""Meshes that the project makes itself, by formula: vase, bowl, mug, column and serpent.
+"""Meshes that the project makes itself, by formula: vase, bowl, mug, column, serpent and sphere.
 
 All are closed, face outward, and have uv; metres, y up, standing on y = 0. The vase, bowl and
 mug are profiles turned on a lathe, with a wall of real thickness around a hollow; the mug's
@@ -121,8 +121,14 @@ def serpent() -> RawMesh:
     return raw
 
 
+def sphere() -> RawMesh:
+    """Return a ball 10 cm wide: a marble, a cannonball, a globe."""
+    angle = np.linspace(0.0, np.pi, 33)
+    return _lathe(0.05 * np.column_stack([np.sin(angle), 1.0 - np.cos(angle)]), 64)
+
+
 ASSETS: dict[str, Callable[[], RawMesh]] = {
-    "vase": vase, "bowl": bowl, "mug": mug, "column": column, "serpent": serpent,
+    "vase": vase, "bowl": bowl, "mug": mug, "column": column, "serpent": serpent, "sphere": sphere,
 }
 
 

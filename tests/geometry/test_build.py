@@ -254,6 +254,14 @@ def test_the_serpent_has_half_a_million_triangles_and_the_vase_a_hollow(device):
     assert away.min() > 0.07 and away.max() < 0.0905
 
 
+def test_a_sphere_is_as_far_from_its_middle_everywhere():
+    raw = make_asset("sphere")
+    away = np.linalg.norm(raw.vertex - [0.0, 0.05, 0.0], axis=1)
+    assert away == pytest.approx(0.05)
+    face = raw.vertex[raw.triangle] - [0.0, 0.05, 0.0]
+    assert np.linalg.det(face).sum() / 6.0 == pytest.approx(4.0 / 3.0 * np.pi * 0.05**3, rel=0.01)
+
+
 # ------------------------------------------------------------------ all shapes
 
 ODD = {
