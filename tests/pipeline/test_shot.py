@@ -323,7 +323,7 @@ def test_a_fingerprint_says_auto_and_reads_no_mesh(tmp_path: Path) -> None:
 def test_the_examples_are_valid_and_commented() -> None:
     from vfx.pipeline.shot.templates import FOLDER, list_templates
 
-    assert {"glass", "glass_small"} <= set(list_templates())
+    assert {"glass", "glass_small", "vase_drop", "wall", "ramp", "marbles"} <= set(list_templates())
     for name in list_templates():
         path = FOLDER / f"{name}.toml"
         shot = load_shot(path)
