@@ -199,9 +199,13 @@ def check(shot: Path, work: Path | None) -> None:
 def new(name: str, template: str) -> None:
     """Write NAME.toml, a shot to start from.
 
+    At real time: vase_drop, wall, marbles, and ramp, which slows down at the impact. In slow
+    motion: glass, vase, sculpture. Those called _small are rougher and faster.
+
     \b
-    Example:
+    Examples:
       vfx new plate --from glass_small
+      vfx new drop --from vase_drop
     """
     path = write_new_shot(name, template)
     tell(f"wrote {path}; next: {shlex.join(['vfx', 'check', str(path)])}")
