@@ -96,7 +96,7 @@ def _round(device: Device, world: World[Any], fleet: Fleet, mass: Array,
     """Hand all pieces over to bonds and back."""
     spent, ids = Spent(), fleet.id
     wall, cpu = time.perf_counter(), time.process_time()
-    matter = matter_of(fleet, world.solid.position, mass, ids, fleet.after)
+    matter = matter_of(fleet, world.solid.position, ids, fleet.after)
     window = Window(device, world, mass, matter, np.zeros((0, 2), np.int32), 0)
     window.surround(fleet, ids[:0], fleet.after.rows(np.arange(0)))
     fleet.leave(ids)

