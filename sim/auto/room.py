@@ -59,4 +59,5 @@ ROOM = Room(settings=AutoSettings, frame_time=frame_time, plan=plan, pace=pace,
             strain_limits=strain_limits, build=build, missing=missing, counts_steps=False,
             follows=True, has_timeline=True,
             uses={"rigid": {}, "bonds": {
-                "timestep": "auto", "contact_friction": 0.5, "internal_damping": 0.05}})
+                "timestep": "auto", "contact_distance": 0.9, "contact_friction": 0.5,
+                "internal_damping": 0.05}})

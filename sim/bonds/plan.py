@@ -280,7 +280,7 @@ def make_plan(setup: Setup[BondSettings]) -> Plan:
         filled = size.volume / (size.elements * spacing**3)
         limits[f"contact of body '{body.name}' (contact_stiffness)"] = math.sqrt(
             1.0 if body.shape == "grid" else filled) * contact_step(
-                material.density, spacing, solver.contact_stiffness)
+                material.density, spacing, solver.contact_stiffness, solver.contact_distance)
         limits[f"the speed of body '{body.name}' (velocity, angular_velocity)"] = _step_over(
             LARGEST_STEP * spacing, _largest_speed(body))
     limits.update(_region_limits(bodies, sizes, setup.regions))

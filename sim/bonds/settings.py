@@ -28,6 +28,10 @@ class BondSettings:
     contact_stiffness: float = setting(
         1e8, "K_c of levine-2014 eq. 6; 0 turns contact off.", unit="Pa",
         at_least=0.0, at_most=1e18)
+    contact_distance: float = setting(
+        0.5, "Distance below which elements without a bond push each other off, in their size; 0.5 "
+        "as in the paper, in which they overlap by half. With method = \"auto\" it is 0.9, so that "
+        "pieces are not born in one another.", at_least=0.1, at_most=1.0)
     contact_friction: float = setting(
         0.0, "Coulomb friction of elements that touch without a bond; 0 for none.",
         at_least=0.0, at_most=1e3)

@@ -103,7 +103,7 @@ class Simulation:
         self._source = device.from_host(self.layout.source)
         self._contact = ContactSearch(
             device, solid, self.layout, settings.contact_stiffness, specimen.mean_volume,
-            settings.contact_friction)
+            settings.contact_friction, settings.contact_distance)
         crossed = self._weaken()
         #: Which of the weakenings meet no bond and no element, counted from 1.
         self.idle_weakening = [

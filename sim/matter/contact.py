@@ -35,12 +35,13 @@ STOPS = 1.0 / 16.0
 class ContactSearch:
     """The candidate lists on the device, and the kernels that keep them.
 
-    ``mean`` is the mean volume [m^3] of the elements of each body, (b,).
+    ``mean`` is the mean volume [m^3] of the elements of each body, (b,); elements touch below
+    ``distance`` of their size, 1/2 as in levine-2014.
     """
 
     def __init__(
         self, device: Device, solid: Solid, layout: Layout, stiffness: float, mean: Array,
-        friction: float = 0.0,
+        friction: float = 0.0, distance: float = 0.5,
     ) -> None:
         xp = device.xp
         self.device = device
@@ -49,12 +50,12 @@ class ContactSearch:
         self.n_padded = layout.n_clusters * LANES
         smallest = float(solid.size.min())
         self.skin = min(max(layout.spacing / smallest - 0.55, SKIN[0]), SKIN[1]) * smallest
-        self.reach = 0.5 * float(solid.size.max()) + self.skin
+        self.reach = distance * float(solid.size.max()) + self.skin
         # The largest force of a pair is 2^40 quanta; 2^22 pairs may act on one particle.
-        largest = max(stiffness, 1e-300) * (0.5 * float(solid.size.max())) ** 2
+        largest = max(stiffness, 1e-300) * (distance * float(solid.size.max())) ** 2
         self.quantum = 2.0 ** (np.ceil(np.log2(largest)) - 40)
         self.radius = device.from_host(layout.scatter(
-            (0.25 * solid.size).astype(np.float32)))
+            (0.5 * distance * solid.size).astype(np.float32)))
         # A splinter far below its body's mean volume would be thrown by the force of a whole one.
         # The 1e-6 outweighs rounding, of the volumes and the mean: equal elements all have share 1.
         self.share = device.from_host(layout.scatter(

@@ -64,15 +64,17 @@ def stable_step(density: float, stiffness_sum: float) -> float:
     return math.sqrt(2.0 * density / stiffness_sum) if stiffness_sum > 0.0 else math.inf
 
 
-def contact_step(density: float, length_scale: float, contact_stiffness: float) -> float:
+def contact_step(density: float, length_scale: float, contact_stiffness: float,
+                 distance: float = 0.5) -> float:
     """Return the stable step of two particles in deepest contact.
 
-    The repulsion K_c (d - lambda/2)^2 is stiffest at d = 0: K_c lambda [N/m], on the reduced
-    mass of two cubes of edge lambda.
+    The repulsion K_c (d - D)^2, D = ``distance`` lambda, is stiffest at d = 0: 2 K_c D [N/m], on
+    the reduced mass of two cubes of edge lambda.
     """
     if contact_stiffness == 0.0:
         return math.inf
-    return 2.0 * math.sqrt(density * length_scale**3 / 2.0 / (contact_stiffness * length_scale))
+    return 2.0 * math.sqrt(
+        density * length_scale**3 / 2.0 / (2.0 * distance * contact_stiffness * length_scale))
 
 
 def projectile_step(density: float, projectile: Projectile, volume: float = 0.0) -> float:

@@ -194,12 +194,12 @@ class Stepper:
         press = float(np.sqrt((pressed**2).sum()))
         if press == 0.0:
             return pressed
-        normal, spin = pressed / press, rows.spin[row]
-        rolling = spin - (spin * normal).sum() * normal
-        speed = float(np.sqrt((rolling**2).sum()))
+        # Rolling, and turning on the spot, which would never end.
+        spin = rows.spin[row]
+        speed = float(np.sqrt((spin**2).sum()))
         slowed = (self._resistance * press * rows.ball[row]
                   / float(rows.moment[row].mean()))
-        return np.asarray(-rolling * min(1.0, slowed / speed) if speed > 0.0 else np.zeros(3))
+        return np.asarray(-spin * min(1.0, slowed / speed) if speed > 0.0 else np.zeros(3))
 
     def _rocking(self, rows: Rows, ids: Array, duration: float) -> Array:
         """Return what pieces with edges lose of their angular velocity in a step, (k, 3).

@@ -50,7 +50,7 @@ def test_a_state_goes_on_bit_for_bit_in_every_phase(device: Device) -> None:
     run(straight, END)
     end = straight.state()
     killed, seen = AutoSolver(device, world), []
-    while killed.time < END:
+    while killed.time < killed.moment(END):
         # A pause after every bit of work shows trials, too.
         killed.advance(min(END, killed.time + 4e-3), 0.0)
         killed._steps_a_call = 3

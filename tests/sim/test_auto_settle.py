@@ -45,7 +45,7 @@ def test_energy_falls_and_all_comes_to_rest(device: Device, name: str) -> None:
     given = dict(FALLS[name])
     solver = auto_solver(device, given.pop("bodies"), **given)
     news, least, most, speeds = [], np.inf, 0.0, np.zeros(0)
-    for number in range(1, 1201):
+    for number in range(1, 1601):
         news += run(solver, number * 2.5e-3)
         now = solver.tallies()
         energy = now["kinetic_energy"] + now["potential_energy"] + now["bond_energy"]
