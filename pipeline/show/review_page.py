@@ -243,7 +243,8 @@ def _outcome(work: Work, columns: dict[str, Values]) -> list[str]:
     lines.append(f"{lost:.3g} J of strain and vibration were given up after impacts")
     if skipped:
         lines.append(f"{skipped:,.0f} hits that might have broken something were not tried out: "
-                     "they came within the pause after an impact, or after most_steps was used up")
+                     "they came within the pause after an impact, after most_steps was used up, "
+                     "or to pieces below least_mass")
     return lines
 
 

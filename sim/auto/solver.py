@@ -79,6 +79,7 @@ class Trial:
 
     ids: Array                  # (t,) the pieces
     speed: Array                # (t,) [m/s] of their hits
+    lasting: Array              # (t,) [m/s] that they have survived if nothing breaks
     partner: Array              # bodies that hit them
     window: Window
     end: int                    # the step at which nothing will have broken
@@ -199,11 +200,11 @@ class AutoSolver:
         if len(free := self._fleet.rigid.released):
             element = np.flatnonzero(np.isin(self._fleet.piece, free))
             self._tell(start, LET_GO, element, len(free), "its animation or its hold is over")
-        ids, speed = self._struck(hits)
+        ids, speed, lasting = self._struck(hits)
         age = self._fleet.end - self._fleet.born[self._fleet.row(ids)]
         due = (age >= self._settings.pause) & (not self._budget.is_spent)
         self._budget.skipped += int((~due).sum()) + self._fleet.n_spared()
-        ids, speed = ids[due], speed[due]
+        ids, speed, lasting = ids[due], speed[due], lasting[due]
         if not len(ids):
             return
         is_hit = np.isin(hits.first, ids) | np.isin(hits.second, ids)
@@ -217,24 +218,36 @@ class AutoSolver:
         is_one = int(is_hit.sum()) == 1
         if is_one:
             last = min(last, first + round((late + duration / MOMENTS) / self._ticks.timestep))
-        self._try(ids, speed, partner, first, last)
+        self._try(ids, (speed, lasting), partner, first, last)
         assert self._trial is not None
         if not is_one or self._settings.bonds.damping > 0.0 or (
                 self._world.controls.held[self._trial.window.matter.element] >= 0).any():
             self._trial.patience = -1
 
-    def _struck(self, hits: Hits) -> tuple[Array, Array]:
-        """Return the pieces that a hit may break, ascending, and the speed of their fastest."""
+    def _struck(self, hits: Hits) -> tuple[Array, Array, Array]:
+        """Return the pieces that a hit may break, ascending, and two speeds (k,) of their hits.
+
+        They are the fastest, and the one above which others will be worth a look if nothing
+        breaks: a light partner proves little. Debris breaks nothing.
+        """
         fleet = self._fleet
         number = np.concatenate([hits.first, hits.second])
+        other = np.concatenate([hits.second, hits.first])
         speed = np.concatenate([hits.speed, hits.speed])
-        is_piece = number >= fleet.n_props
-        number, speed = number[is_piece], speed[is_piece]
-        hard = speed >= fleet.breaking[fleet.row(number)]
-        ids = np.unique(number[hard])
-        fastest = np.zeros(len(ids))
-        np.maximum.at(fastest, np.searchsorted(ids, number[hard]), speed[hard])
-        return ids, fastest
+        debris = fleet.id[~fleet.is_large]
+        which = (number >= fleet.n_props) & ~np.isin(other, debris)
+        number, other, speed = number[which], other[which], speed[which]
+        which = speed >= fleet.breaking[fleet.row(number)]
+        number, other, speed = number[which], other[which], speed[which]
+        share = np.ones(len(number))
+        light = other >= 0
+        share[light] = np.minimum(
+            1.0, fleet.rigid.mass(other[light]) / fleet.rigid.mass(number[light]))
+        ids = np.unique(number)
+        fastest, lasting = np.zeros((2, len(ids)))
+        np.maximum.at(fastest, np.searchsorted(ids, number), speed)
+        np.maximum.at(lasting, np.searchsorted(ids, number), share * speed)
+        return ids, fastest, lasting
 
     def _touch(self, hits: Hits, rows: Array, ids: Array, duration: float) -> float:
         """Return a time [s] of the tick just before the first of the hits."""
@@ -273,7 +286,8 @@ class AutoSolver:
 
     # ------------------------------------------------------------------ trials
 
-    def _try(self, ids: Array, speed: Array, partner: Array, step: int, touched: int) -> None:
+    def _try(self, ids: Array, speeds: tuple[Array, Array], partner: Array, step: int,
+             touched: int) -> None:
         """Begin to try out with bonds whether hits break what they hit.
 
         It begins at a step before the first touch; ``touched`` is one after the last.
@@ -287,7 +301,7 @@ class AutoSolver:
         reach = max(self._outline(number).reach for number in ids.tolist())
         trial = TRIAL_TRANSITS * 2.0 * reach / self._sound
         n_steps = max(1, round(trial / self._ticks.timestep))
-        self._trial = Trial(ids, speed, partner, window, touched + n_steps, n_steps)
+        self._trial = Trial(ids, *speeds, partner, window, touched + n_steps, n_steps)
 
     def _go_on_trying(self, deadline: float) -> None:
         """Let the trial go on; if a bond broke, begin again with it as the window."""
@@ -316,7 +330,7 @@ class AutoSolver:
                 self._tell(window.start, LEFT_OUT, window.matter.element, len(trial.ids),
                            f"{hit}, but the steps of most_steps are used up: from here on nothing "
                            "breaks")
-            self._fleet.survived(trial.ids, trial.speed)
+            self._fleet.survived(trial.ids, trial.lasting)
             self._trial = None
 
     def _commit(self, trial: Trial) -> None:
@@ -531,6 +545,7 @@ class AutoSolver:
             state |= {f"window.{name}": value for name, value in self._window.state().items()}
         if (trial := self._trial) is not None:
             state |= {"trial_ids": trial.ids, "trial_speed": trial.speed,
+                      "trial_lasting": trial.lasting,
                       "trial_partner": trial.partner,
                       "trial_end": np.array([trial.end, trial.patience])}
             state |= {f"trial.{name}": value for name, value in trial.window.state().items()}
@@ -564,7 +579,8 @@ class AutoSolver:
         self._window = self._restored_window("window.", state)
         window = self._restored_window("trial.", state)
         self._trial = None if window is None else Trial(
-            state["trial_ids"], state["trial_speed"], state["trial_partner"], window,
+            state["trial_ids"], state["trial_speed"], state["trial_lasting"],
+            state["trial_partner"], window,
             *(int(each) for each in state["trial_end"]))
 
     def _restored_window(self, prefix: str, state: Mapping[str, Array]) -> Window | None:

@@ -58,6 +58,8 @@ BYTES_A_NEIGHBOR = 0.25
 
 #: Share of a lattice's stable step that irregular elements get, some of which stand close.
 IRREGULAR_STEP = 0.7
+#: And those that may be calibrated by a wall thinner than the horizon.
+THIN_STEP = 0.7
 #: Steps of a frame.
 MOST_STEPS = 1e9
 
@@ -261,8 +263,13 @@ def make_plan(setup: Setup[BondSettings]) -> Plan:
         spacing = size.spacing
         delta = solver.horizon * spacing
         stiffness = bond_stiffness(material, delta)
+        crowd = nearness
         if solver.calibrate:
-            stiffness = 18.0 * material.bulk_modulus / (reach * spacing**4)
+            # A body that is smaller than its horizon is calibrated by the bonds it has.
+            there = _around_middle(body.cells, offsets) if body.is_block else np.ones(len(length))
+            own = float((there * share * length).sum())
+            crowd = float((there * share / length).sum()) or nearness
+            stiffness = 18.0 * material.bulk_modulus / ((own or reach) * spacing**4)
         n_lanes = count_lanes(body.cells) if body.is_block else (
             -(-size.elements // LANES) * LANES)
         crowding = SITES_A_CUBE if body.grading_deviation else (
@@ -273,9 +280,11 @@ def make_plan(setup: Setup[BondSettings]) -> Plan:
             body.name, size.elements, n_lanes, n_neighbors, spacing, delta,
             critical_stretch(material, delta), body, offsets))
         margin = 1.0 if body.shape == "grid" else IRREGULAR_STEP
+        if solver.calibrate and not body.is_block:
+            margin *= THIN_STEP
         limits[f"the bonds of body '{body.name}' (bulk_modulus, density, spacing)"] = \
             margin * stable_step(
-                material.density, steepest_slope(material) * stiffness * spacing**2 * nearness)
+                material.density, steepest_slope(material) * stiffness * spacing**2 * crowd)
         # The mean element counts: contact pushes lighter ones less (contact.py).
         filled = size.volume / (size.elements * spacing**3)
         limits[f"contact of body '{body.name}' (contact_stiffness)"] = math.sqrt(
@@ -338,6 +347,14 @@ def ball_places(n: int) -> npt.NDArray[np.float64]:
     way = random.normal(size=(n, 3))
     radius = np.cbrt((np.arange(n) + 0.5) / n)
     return np.asarray(way * (radius / np.linalg.norm(way, axis=1))[:, None])
+
+
+def _around_middle(
+    cells: tuple[int, int, int], offsets: Sequence[tuple[int, int, int]]
+) -> npt.NDArray[np.bool_]:
+    """Return which neighbours the cube in the middle of a box has, (o,): no other has more."""
+    place = np.array(cells) // 2 + np.array(offsets, np.int64).reshape(-1, 3)
+    return np.asarray(((place >= 0) & (place < np.array(cells))).all(axis=1))
 
 
 def _ball_volume(radius: float) -> float:

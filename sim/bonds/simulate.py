@@ -142,10 +142,9 @@ class Simulation:
             inside = solid.body == body
             stiffness[body] = bond_stiffness(
                 material, self.settings.horizon * float(solid.length_scale[body]))
-            if self.settings.calibrate:
+            if self.settings.calibrate and (reach := float(sums["length"][inside].max())) > 0.0:
                 # Dilation of an interior particle: K = c sum_j |xi| V_j / 18.
-                stiffness[body] = 18.0 * material.bulk_modulus / float(
-                    sums["length"][inside].max())
+                stiffness[body] = 18.0 * material.bulk_modulus / reach
             stiffest = steepest_slope(material) * stiffness[body] * float(
                 sums["inverse"][inside].max())
             longest = min(longest, stable_step(material.density, stiffest))

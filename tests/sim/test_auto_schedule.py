@@ -112,7 +112,7 @@ def open_window(solver: AutoSolver) -> None:
     solver._end_tick()
     solver._end = solver._ticks.next_tick(solver._now, fine=False)
     solver._fleet.tick(solver._ticks.tick, solver._ticks.time(solver._end))
-    solver._try(ids, np.ones(len(ids)), ids[:0], solver._now, solver._now)
+    solver._try(ids, (np.ones(len(ids)), np.ones(len(ids))), ids[:0], solver._now, solver._now)
     trial, solver._trial = solver._trial, None
     assert trial is not None
     solver._commit(trial)
@@ -220,6 +220,21 @@ def test_a_hit_that_was_survived_is_not_tried_again(device: Device) -> None:
     assert 1 <= len(speeds) <= 4
     assert all(b > 1.19 * max(speeds[:k + 1]) for k, b in enumerate(speeds[1:]))
     assert solver.tallies()["asleep"] == 1
+
+
+def test_a_light_thing_that_was_survived_proves_little(device: Device) -> None:
+    # A pebble hits the block before the floor does, at the same speed.
+    pebble = block((2, 2, 2), name="pebble", spacing=0.004, center=(0.0, 0.4, 0.0),
+                   velocity=(0.0, -6.0, 0.0))
+    solver = auto_solver(device, [block((6, 4, 4), name="block", center=(0.0, 0.35, 0.0)), pebble],
+                         material=TOUGH, impact_speed=0.5)
+    run(solver, 0.06)
+    fleet = solver._fleet
+    number = int(fleet.piece[0])
+    share = fleet.rigid.mass(fleet.piece[[-1]])[0] / fleet.rigid.mass(np.array([number]))[0]
+    assert share < 0.02
+    assert fleet.breaking[fleet.row(np.array([number]))][0] == pytest.approx(0.5)
+    assert any("block" in each and "nothing breaks" in each for each in run(solver, 0.4))
 
 
 def test_a_held_region_holds_through_impacts_and_lets_go(device: Device) -> None:
