@@ -571,7 +571,7 @@ def _check_directions(
     """Refuse directions that point nowhere."""
     if camera is not None:
         view = np.subtract(camera.target, camera.position)
-        if not np.any(view):
+        if math.hypot(*view) < SHORTEST_DIRECTION:
             complaints.add("camera.target", f"found {list(camera.target)}, which is the camera's "
                                             "own position; move one of them")
         elif np.linalg.norm(np.cross(view, camera.up)) <= (
@@ -579,7 +579,7 @@ def _check_directions(
             complaints.add("camera.up", f"found {list(camera.up)}, which is zero or along the line "
                                         "of sight; give a direction across it")
     for i, lamp in enumerate(area_lights):
-        if not np.any(np.subtract(lamp.target, lamp.position)):
+        if math.dist(lamp.target, lamp.position) < SHORTEST_DIRECTION:
             complaints.add(f"area_lights[{i + 1}].target", f"found {list(lamp.target)}, which is "
                                                            "the light's own position; move one")
     if light is not None and math.hypot(*light.key_direction) < SHORTEST_DIRECTION:

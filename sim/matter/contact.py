@@ -52,8 +52,8 @@ class ContactSearch:
         self.skin = min(max(layout.spacing / smallest - 0.55, SKIN[0]), SKIN[1]) * smallest
         self.reach = distance * float(solid.size.max()) + self.skin
         # The largest force of a pair is 2^40 quanta; 2^22 pairs may act on one particle.
-        largest = max(stiffness, 1e-300) * (distance * float(solid.size.max())) ** 2
-        self.quantum = 2.0 ** (np.ceil(np.log2(largest)) - 40)
+        largest = stiffness * (distance * float(solid.size.max())) ** 2
+        self.quantum = 2.0 ** (np.ceil(np.log2(max(largest, 1e-250))) - 40)
         self.radius = device.from_host(layout.scatter(
             (0.5 * distance * solid.size).astype(np.float32)))
         # A splinter far below its body's mean volume would be thrown by the force of a whole one.

@@ -50,7 +50,7 @@ class PairDamping:
         self._live = live.reshape(-1).view(np.uint8)
         self._inverse_mass = device.from_host(layout.scatter(1.0 / mass))
         largest = 4.0 * fastest * float(mass.max())
-        self._quantum = 2.0 ** math.ceil(math.log2(largest)) / LARGEST_IMPULSE
+        self._quantum = 2.0 ** math.ceil(math.log2(max(largest, 1e-250))) / LARGEST_IMPULSE
         self._impulse = device.xp.zeros((layout.n_clusters, 3, LANES), np.int64)
 
     def calm(self, particles: Particles, strength: float) -> list[Launch]:

@@ -71,10 +71,9 @@ def contact_step(density: float, length_scale: float, contact_stiffness: float,
     The repulsion K_c (d - D)^2, D = ``distance`` lambda, is stiffest at d = 0: 2 K_c D [N/m], on
     the reduced mass of two cubes of edge lambda.
     """
-    if contact_stiffness == 0.0:
-        return math.inf
-    return 2.0 * math.sqrt(
-        density * length_scale**3 / 2.0 / (2.0 * distance * contact_stiffness * length_scale))
+    stiffest = 2.0 * distance * contact_stiffness * length_scale
+    return (2.0 * math.sqrt(density * length_scale**3 / 2.0 / stiffest) if stiffest > 0.0
+            else math.inf)
 
 
 def projectile_step(density: float, projectile: Projectile, volume: float = 0.0) -> float:

@@ -80,6 +80,11 @@ def test_every_speed_stays_finite(device: Device, speed: float) -> None:
                    contact_stiffness=1e18)
 
 
+@pytest.mark.parametrize("stiffness", [5e-324, 1e-300, 1e-150])
+def test_every_contact_stiffness_stays_finite(device: Device, stiffness: float) -> None:
+    start_and_step(device, Material(), 1e-3, contact_stiffness=stiffness)
+
+
 def test_walks_of_any_size_stay_finite(device: Device) -> None:
     for length, step in ((1e-9, 1e-9), (1e5, 1e5), (1e-9, 1e5)):
         start_and_step(device, Material(), 1e-3,
