@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from tests.sim.rigid_worlds import (
     GRAVITY,
@@ -119,6 +120,32 @@ def test_heavy_ball_falls_and_one_without_mass_flies_straight() -> None:
         rigid.poses(np.arange(2)).center,
         [[t, 1.0 - 0.5 * GRAVITY * t**2, 0.0], [2.0 * t, 2.0 + t, 0.0]], atol=1e-12)
     assert rigid.n_props == 2 and np.isinf(rigid.mass(np.arange(2))[1])
+
+
+@pytest.mark.parametrize(("cells", "gone"), [((5, 5, 5), 1e-3), ((3, 5, 9), 1e-2)])
+def test_crumb_in_the_middle_of_a_flying_block_takes_none_of_its_momentum(
+        cells: tuple[int, int, int], gone: float) -> None:
+    world = world_of([block(cells, center=(0.3, 20.0, -0.1), velocity=(1.0, 2.0, -3.0),
+                            angular_velocity=(3.0, 30.0, 5.0))])
+    rigid, position = RigidWorld(world, world.settings, 1), world.solid.position
+    crumb = np.array([np.argmin(((position - position.mean(axis=0)) ** 2).sum(axis=1))])
+    ids = add_at_rest(rigid, [np.setdiff1d(np.arange(len(position)), crumb), crumb])
+
+    def momenta() -> tuple[np.ndarray, np.ndarray]:
+        poses, mass = rigid.poses(ids), rigid.mass(ids)[:, None]
+        center, velocity = ((mass * each).sum(axis=0) / mass.sum()
+                            for each in (poses.center, poses.velocity))
+        arm = np.cross(poses.center - center, poses.velocity - velocity)
+        return velocity, angular_momentum(rigid, ids).sum(axis=0) + (mass * arm).sum(axis=0)
+
+    (velocity, turning), touched = momenta(), False
+    for _ in range(round(0.3 / STEP)):
+        rigid.step(STEP)
+        touched |= not rigid.state()["flying"][ids].all()
+    now = momenta()
+    assert touched
+    np.testing.assert_allclose(now[0], velocity + [0.0, -GRAVITY * rigid.time, 0.0], atol=1e-4)
+    assert np.linalg.norm(now[1] - turning) < gone * np.linalg.norm(turning)
 
 
 def test_pieces_that_part_in_flight_keep_the_momentum_of_the_whole() -> None:
