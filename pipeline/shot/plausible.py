@@ -1,4 +1,4 @@
-"""What a shot may say, but hardly means: numbers in other units than SI's.
+"""What a shot may say, but hardly means: other units than SI's, keys that do not count.
 
 Nothing here is refused: a jelly is soft, and a meteorite fast.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+from vfx.geometry.handoff.bodies import Body
 from vfx.pipeline.shot.shot_file import Shot
 
 #: From aerogel to osmium and beyond [kg/m^3].
@@ -18,7 +19,7 @@ _LARGEST_STRAIN = 0.2
 
 
 def unit_warnings(shot: Shot) -> list[str]:
-    """Return a sentence for each number that is probably in another unit."""
+    """Return a sentence for each number that is probably in another unit, or does not count."""
     lines = []
     for name in dict.fromkeys(body.material for body in shot.bodies):
         material, where = shot.materials[name], f"materials.{name}"
@@ -33,6 +34,9 @@ def unit_warnings(shot: Shot) -> list[str]:
                          f"they are {1.0 + material.strain_limit:g} times as long; brittle things "
                          "break at 0.0005 to 0.01")
     for body in shot.bodies:
+        if body.layers != Body.layers and body.shape != "tet-shell":
+            lines.append(f"body '{body.name}' has layers = {body.layers}, which counts for shape = "
+                         f"\"tet-shell\" alone, but its shape is \"{body.shape}\"")
         material = shot.materials[body.material]
         speed = math.hypot(*body.velocity, body.fall_speed)
         sound = math.sqrt(material.bulk_modulus / material.density)

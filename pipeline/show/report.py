@@ -176,12 +176,16 @@ def _body_lines(shot: Shot, plan: Plan[Any]) -> list[str]:
     from vfx.geometry.divide.build import mesh_reports
 
     reports = mesh_reports(shot.bodies)
-    lines = []
+    alike: dict[tuple[str, ...], list[str]] = {}
     for number, body in enumerate(shot.bodies[:MOST_TOLD]):
         never = "; it never breaks" if body.whole else ""
-        lines.append(f"  {body.name:<10}{plan.body_text(number)}{never}")
-        if body.name in reports:
-            lines += [f"  {'':<10}{line}" for line in reports[body.name].lines()]
+        mesh = reports[body.name].lines() if body.name in reports else []
+        alike.setdefault((f"{plan.body_text(number)}{never}", *mesh), []).append(body.name)
+    lines = []
+    for (text, *more), names in alike.items():
+        who = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} alike"
+        lines += [f"  {who:<10}{'' if len(who) < 10 else ' '}{text}",
+                  *(f"  {'':<10}{line}" for line in more)]
     return lines
 
 

@@ -92,13 +92,13 @@ class AutoPlan:
         text, plan = self.bonds.body_text(number), self.bonds.bodies[number]
         if plan.body.whole:
             return text
-        settings = self.setup.settings
-        if isinstance(settings.impact_speed, str):
-            wave = wave_speed(self.setup.materials[plan.body.material])
-            speed = f"about {wave * plan.strain_limit / settings.caution:.2g}"
-        else:
-            speed = f"{settings.impact_speed:g}"
-        return f"{text}; hits are tried out with bonds from {speed} m/s on"
+        settings, material = self.setup.settings, self.setup.materials[plan.body.material]
+        if not isinstance(settings.impact_speed, str):
+            return f"{text}; hits are tried out with bonds from {settings.impact_speed:g} m/s on"
+        speed = wave_speed(material) * plan.strain_limit / settings.caution
+        weak = (", its weakest places from less"
+                if material.strain_scatter or self.setup.weakening else "")
+        return f"{text}; hits are tried out with bonds from about {speed:.2g} m/s on{weak}"
 
     def lines(self) -> list[str]:
         """Return what ``vfx check`` tells of the whole."""

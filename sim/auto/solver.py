@@ -81,6 +81,7 @@ class Trial:
     speed: Array                # (t,) [m/s] of their hits
     lasting: Array              # (t,) [m/s] that they have survived if nothing breaks
     partner: Array              # bodies that hit them
+    by: int                     # what hit the fastest: a body, the floor or a collider
     window: Window
     end: int                    # the step at which nothing will have broken
     patience: int               # so many steps after the first touch; -1 where that does not count
@@ -200,11 +201,11 @@ class AutoSolver:
         if len(free := self._fleet.rigid.released):
             element = np.flatnonzero(np.isin(self._fleet.piece, free))
             self._tell(start, LET_GO, element, len(free), "its animation or its hold is over")
-        ids, speed, lasting = self._struck(hits)
+        ids, speed, lasting, by = self._struck(hits)
         age = self._fleet.end - self._fleet.born[self._fleet.row(ids)]
         due = (age >= self._settings.pause) & (not self._budget.is_spent)
         self._budget.skipped += int((~due).sum()) + self._fleet.n_spared()
-        ids, speed, lasting = ids[due], speed[due], lasting[due]
+        ids, speed, lasting, by = ids[due], speed[due], lasting[due], by[due]
         if not len(ids):
             return
         is_hit = np.isin(hits.first, ids) | np.isin(hits.second, ids)
@@ -218,17 +219,17 @@ class AutoSolver:
         is_one = int(is_hit.sum()) == 1
         if is_one:
             last = min(last, first + round((late + duration / MOMENTS) / self._ticks.timestep))
-        self._try(ids, (speed, lasting), partner, first, last)
+        self._try(ids, (speed, lasting), partner, int(by[speed.argmax()]), first, last)
         assert self._trial is not None
         if not is_one or self._settings.bonds.damping > 0.0 or (
                 self._world.controls.held[self._trial.window.matter.element] >= 0).any():
             self._trial.patience = -1
 
-    def _struck(self, hits: Hits) -> tuple[Array, Array, Array]:
+    def _struck(self, hits: Hits) -> tuple[Array, Array, Array, Array]:
         """Return the pieces that a hit may break, ascending, and two speeds (k,) of their hits.
 
         They are the fastest, and the one above which others will be worth a look if nothing
-        breaks: a light partner proves little. Debris breaks nothing.
+        breaks: a light partner proves little. Debris breaks nothing. Last is what hit fastest.
         """
         fleet = self._fleet
         number = np.concatenate([hits.first, hits.second])
@@ -245,9 +246,13 @@ class AutoSolver:
             1.0, fleet.rigid.mass(other[light]) / fleet.rigid.mass(number[light]))
         ids = np.unique(number)
         fastest, lasting = np.zeros((2, len(ids)))
-        np.maximum.at(fastest, np.searchsorted(ids, number), speed)
-        np.maximum.at(lasting, np.searchsorted(ids, number), share * speed)
-        return ids, fastest, lasting
+        row = np.searchsorted(ids, number)
+        np.maximum.at(fastest, row, speed)
+        np.maximum.at(lasting, row, share * speed)
+        by = np.zeros(len(ids), np.int64)
+        order = np.argsort(speed, kind="stable")
+        by[row[order]] = other[order]
+        return ids, fastest, lasting, by
 
     def _touch(self, hits: Hits, rows: Array, ids: Array, duration: float) -> float:
         """Return a time [s] of the tick just before the first of the hits."""
@@ -286,7 +291,7 @@ class AutoSolver:
 
     # ------------------------------------------------------------------ trials
 
-    def _try(self, ids: Array, speeds: tuple[Array, Array], partner: Array, step: int,
+    def _try(self, ids: Array, speeds: tuple[Array, Array], partner: Array, by: int, step: int,
              touched: int) -> None:
         """Begin to try out with bonds whether hits break what they hit.
 
@@ -301,7 +306,7 @@ class AutoSolver:
         reach = max(self._outline(number).reach for number in ids.tolist())
         trial = TRIAL_TRANSITS * 2.0 * reach / self._sound
         n_steps = max(1, round(trial / self._ticks.timestep))
-        self._trial = Trial(ids, *speeds, partner, window, touched + n_steps, n_steps)
+        self._trial = Trial(ids, *speeds, partner, by, window, touched + n_steps, n_steps)
 
     def _go_on_trying(self, deadline: float) -> None:
         """Let the trial go on; if a bond broke, begin again with it as the window."""
@@ -321,7 +326,7 @@ class AutoSolver:
             trial.end = min(trial.end, window.step + trial.patience)
             trial.patience = -1
         if window.step >= trial.end or self._budget.is_spent:
-            hit = f"hit at {trial.speed.max():.3g} m/s"
+            hit = self._hit_text(trial)
             if window.step >= trial.end:
                 self._tell(window.start, WITHSTOOD, window.matter.element, len(trial.ids),
                            f"{hit}, but nothing breaks")
@@ -332,6 +337,19 @@ class AutoSolver:
                            "breaks")
             self._fleet.survived(trial.ids, trial.lasting)
             self._trial = None
+
+    def _hit_text(self, trial: Trial) -> str:
+        """Return what hit the pieces of a trial, and how fast."""
+        by, fleet = trial.by, self._fleet
+        if by == FLOOR:
+            name = "the floor"
+        elif by < 0:
+            name = f"collider {-1 - by}"
+        elif by < fleet.n_props:
+            name = f"projectile {by + 1}"
+        else:
+            name = self._world.bodies[int(self._world.solid.body[fleet.rigid.members(by)[0]])].name
+        return f"hit by {name} at {trial.speed.max():.3g} m/s"
 
     def _commit(self, trial: Trial) -> None:
         """Take pieces from the engine that are about to break."""
@@ -352,7 +370,7 @@ class AutoSolver:
         self._window.surround(fleet, beside, poses)
         least = fleet.breaking[fleet.row(trial.ids)].min()
         self._tell(first, IN_BONDS, trial.window.matter.element, len(trial.ids),
-                   f"hit at {trial.speed.max():.3g} m/s and breaking; such hits are tried out from "
+                   f"{self._hit_text(trial)} and breaking; such hits are tried out from "
                    f"{least:.3g} m/s on")
         fleet.leave(trial.ids)
         for number in trial.ids.tolist():
@@ -547,7 +565,7 @@ class AutoSolver:
             state |= {"trial_ids": trial.ids, "trial_speed": trial.speed,
                       "trial_lasting": trial.lasting,
                       "trial_partner": trial.partner,
-                      "trial_end": np.array([trial.end, trial.patience])}
+                      "trial_end": np.array([trial.by, trial.end, trial.patience])}
             state |= {f"trial.{name}": value for name, value in trial.window.state().items()}
         return state
 
@@ -578,10 +596,11 @@ class AutoSolver:
         self._budget.steps, self._budget.skipped = (int(each) for each in state["spent"])
         self._window = self._restored_window("window.", state)
         window = self._restored_window("trial.", state)
-        self._trial = None if window is None else Trial(
-            state["trial_ids"], state["trial_speed"], state["trial_lasting"],
-            state["trial_partner"], window,
-            *(int(each) for each in state["trial_end"]))
+        self._trial = None
+        if window is not None:
+            by, end, patience = (int(each) for each in state["trial_end"])
+            self._trial = Trial(state["trial_ids"], state["trial_speed"], state["trial_lasting"],
+                                state["trial_partner"], by, window, end, patience)
 
     def _restored_window(self, prefix: str, state: Mapping[str, Array]) -> Window | None:
         """Return the window of a state, or None where it has none."""

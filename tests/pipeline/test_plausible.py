@@ -1,4 +1,4 @@
-"""Numbers in other units than SI are told, not refused."""
+"""Numbers in other units than SI, and keys that do not count, are told, not refused."""
 
 from __future__ import annotations
 
@@ -42,3 +42,15 @@ def test_check_tells_of_bodies_faster_than_sound(
     result = vfx("check", shot)
     assert result.exit_code == 0, result.output
     assert ("faster than sound" in result.output) == warned
+
+
+@pytest.mark.parametrize("layers, told", [(4, True), (6, False)])
+def test_check_tells_of_layers_of_another_shape(
+    vfx, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layers: int, told: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shot = tmp_path / "plate.toml"
+    shot.write_text(SHOT.replace("[[bodies]]\n", f"[[bodies]]\nlayers = {layers}\n"))
+    result = vfx("check", shot)
+    assert result.exit_code == 0, result.output
+    assert ('alone, but its shape is "grid"' in result.output) == told

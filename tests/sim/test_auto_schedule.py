@@ -112,7 +112,8 @@ def open_window(solver: AutoSolver) -> None:
     solver._end_tick()
     solver._end = solver._ticks.next_tick(solver._now, fine=False)
     solver._fleet.tick(solver._ticks.tick, solver._ticks.time(solver._end))
-    solver._try(ids, (np.ones(len(ids)), np.ones(len(ids))), ids[:0], solver._now, solver._now)
+    solver._try(ids, (np.ones(len(ids)), np.ones(len(ids))), ids[:0], -1, solver._now,
+                solver._now)
     trial, solver._trial = solver._trial, None
     assert trial is not None
     solver._commit(trial)

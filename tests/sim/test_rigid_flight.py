@@ -144,7 +144,8 @@ def test_crumb_in_the_middle_of_a_flying_block_takes_none_of_its_momentum(
         touched |= not rigid.state()["flying"][ids].all()
     now = momenta()
     assert touched
-    np.testing.assert_allclose(now[0], velocity + [0.0, -GRAVITY * rigid.time, 0.0], atol=1e-4)
+    fall = np.array([0.0, -GRAVITY * rigid.time, 0.0])
+    np.testing.assert_allclose(now[0], velocity + fall, atol=1e-4)
     assert np.linalg.norm(now[1] - turning) < gone * np.linalg.norm(turning)
 
 
