@@ -168,8 +168,10 @@ class Child:
     def end(self) -> None:
         """End a command that nobody waited for."""
         if self._outcome is None:
-            os.kill(self.pid, signal.SIGKILL)
-            self.wait()
+            # Whoever waited for it and failed may have seen its end.
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                os.kill(self.pid, signal.SIGKILL)
+                self.wait()
 
 
 def start(
@@ -333,12 +335,14 @@ def _wait_for_tracer(pid: int, tracer: subprocess.Popen[bytes]) -> None:
 def _of_session(number: int) -> list[int]:
     """Return the processes of a session that have not ended."""
     found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        # It may end while it is looked at; a glob would not bear that.
         with contextlib.suppress(OSError, ValueError):
+            text = Path("/proc", name, "stat").read_text(errors="replace")
             # The name, in brackets, may hold anything.
-            state, _, _, session = stat.read_text(errors="replace").rpartition(")")[2].split()[:4]
+            state, _, _, session = text.rpartition(")")[2].split()[:4]
             if int(session) == number and state not in "ZX":
-                found.append(int(stat.parent.name))
+                found.append(int(name))
     return found
 
 
