@@ -329,7 +329,7 @@ class Engine:
         parameters = self._world.integration_parameters
         parameters.dt = duration
         stiff = min(_STIFFNESS, _MOST_STIFF * SUBSTEPS / duration)
-        for name, share in (("contact_softness", 1.0), ("static_contact_softness", 4.0)):
+        for name, share in (("contact_softness", 1.0), ("static_contact_softness", 8.0)):
             setattr(parameters, name, self._rapier.SpringCoefficients(share * stiff, _DAMPING))
         self._world.step()
         if not self._world.quarantine.is_empty():
