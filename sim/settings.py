@@ -38,8 +38,13 @@ class Material:
     bulk_modulus: float = setting(
         32.81e9, "Bulk modulus K.", unit="Pa", at_least=1.0, at_most=1e15)
     strain_limit: float = setting(
-        0.0, "Stretch at which a bond breaks; 0 derives it from fracture_energy.",
+        0.0, "Stretch at which a bond breaks; 0 derives it from strength and fracture_energy.",
         at_least=0.0, at_most=1e6)
+    strength: float = setting(
+        0.0, "Tensile strength: the stress at which a bar without a crack breaks. Cracks, once "
+        "there, then grow by fracture_energy, at less than that stress. 0: everything breaks by "
+        "strain_limit or fracture_energy alone, as in levine-2014.", unit="Pa",
+        at_least=0.0, at_most=1e15)
     fracture_energy: float = setting(
         10.0, "Energy G to open a crack; used where strain_limit is 0.", unit="J/m^2",
         at_least=1e-9, at_most=1e12)

@@ -14,6 +14,8 @@ from vfx.pipeline.shot.shot_file import Shot
 _LIGHTEST, _HEAVIEST = 20.0, 3e4
 #: Softer than gelatine [Pa].
 _SOFTEST = 1e3
+#: Sand castles bear more [Pa].
+_WEAKEST = 1e3
 #: Rubber tears at more, but not what shatters.
 _LARGEST_STRAIN = 0.2
 
@@ -29,6 +31,12 @@ def unit_warnings(shot: Shot) -> list[str]:
         if material.bulk_modulus < _SOFTEST:
             lines.append(f"{where}.bulk_modulus is {material.bulk_modulus:g} Pa, softer than "
                          "gelatine; clay has 3e9, glass 35e9: if it is in GPa, multiply it by 1e9")
+        if material.strength > 0.0 and material.strain_limit > 0.0:
+            lines.append(f"{where}.strength is {material.strength:g} Pa, but whole matter breaks "
+                         f"at strain_limit = {material.strain_limit:g}: remove one of them")
+        if 0.0 < material.strength < _WEAKEST:
+            lines.append(f"{where}.strength is {material.strength:g} Pa; plaster has 2e6, glass "
+                         "50e6: if it is in MPa, multiply it by 1e6")
         if material.strain_limit > _LARGEST_STRAIN:
             lines.append(f"{where}.strain_limit is {material.strain_limit:g}: bonds break when "
                          f"they are {1.0 + material.strain_limit:g} times as long; brittle things "

@@ -15,12 +15,11 @@ import numpy as np
 
 from vfx.geometry.handoff.types import Array
 from vfx.sim.auto.settings import AutoSettings
+from vfx.sim.matter.material import YOUNGS_SHARE
 from vfx.sim.rigid.mass import element_mass
 from vfx.sim.settings import Material
 from vfx.sim.solver import World
 
-#: Young's modulus over bulk modulus, for the Poisson ratio 1/4 of bonds.
-YOUNGS_SHARE = 1.5
 #: Pieces of fewer elements do not break again: there is no shape left to find.
 LEAST_ELEMENTS = 8
 

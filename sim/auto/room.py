@@ -60,4 +60,4 @@ ROOM = Room(settings=AutoSettings, frame_time=frame_time, plan=plan, pace=pace,
             follows=True, has_timeline=True,
             uses={"rigid": {}, "bonds": {
                 "timestep": "auto", "contact_distance": 0.9, "contact_friction": 0.5,
-                "internal_damping": 0.05}})
+                "internal_damping": 0.05, "pieces": "held"}})

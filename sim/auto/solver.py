@@ -436,9 +436,15 @@ class AutoSolver:
 
     def broken(self) -> Array:
         """Return the adjacency edges that do not hold any more, (e,) int32, ascending."""
-        if self._window is not None and self._window.step <= self._now:
-            self._note_broken(self._window)
-        return np.flatnonzero(np.isfinite(self._broke_at)).astype(np.int32)
+        noted = np.flatnonzero(np.isfinite(self._broke_at)).astype(np.int32)
+        return np.union1d(noted, self._breaking()[0])
+
+    def _breaking(self) -> tuple[Array, Array]:
+        """Return the edges that broke in the window up to now, and when [s]."""
+        if self._window is None or self._window.step > self._now:
+            return np.zeros(0, np.int32), np.zeros(0)
+        edge, step = self._window.bonds.broke()
+        return edge, step * self._ticks.timestep
 
     def matter(self) -> Matter:
         """Return where all elements are, how fast, and what of them is broken."""
@@ -460,7 +466,9 @@ class AutoSolver:
     def frame(self, number: int, since: float) -> Motion:
         """Return the state as a frame, with the edges that broke after the moment ``since`` [s]."""
         now, fleet = self.matter(), self._fleet
-        lately = np.flatnonzero(np.isfinite(self._broke_at) & (self._broke_at > since))
+        edge, when = self._breaking()
+        lately = np.union1d(np.flatnonzero(np.isfinite(self._broke_at) & (self._broke_at > since)),
+                            edge[(when > since) & ~np.isfinite(self._broke_at[edge])])
         turned, rotation, spin = self._turned()
         props, _ = self._seen()
         return Motion(

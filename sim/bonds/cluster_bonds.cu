@@ -51,6 +51,36 @@ DEVICE Bond bond_of_row(
     return bond_now(xi, u, rest2, lane_sqrt(rest2), live, false, zero);
 }
 
+// How far the ends of the bonds of particle i of cluster a with the lanes of cluster b have lost
+// others toward each other.
+DEVICE lane_f crossing_of_row(const Limits &limits, int64 a, int i, int64 b, const lane_f *xi)
+{
+    lane_f here[3], there[3];
+    for (int k = 0; k < 3; ++k) {
+        const float *gap = limits.gap + k * limits.gap_stride;
+        here[k] = lane_splat(gap[LANES * a + i]);
+        there[k] = lane_load(gap + LANES * b);
+    }
+    return crossing(xi, lane_sqrt(rest_squared(xi)), here, there);
+}
+
+// Note the directions of bonds that broke between particles of two clusters.
+DEVICE void note_broken(
+    INOUT int64 *lost, const float *rest, const lane_f *rest_b, int64 a, int64 b, uint64 broken)
+{
+    FOR_ROWS(i, broken) {
+        lane_f away[3];
+        for (int k = 0; k < 3; ++k)
+            away[k] = rest_b[k] - lane_splat(rest[LANES * (3 * a + k) + i]);
+        FOR_LANES(j) {
+            // All lanes have to ask for theirs.
+            const Vec3 there = make_vec3(
+                lane_get(away[0], j), lane_get(away[1], j), lane_get(away[2], j));
+            if (broken >> (LANES * i + j) & 1) note_lost(lost, LANES * a + i, LANES * b + j, there);
+        }
+    }
+}
+
 // Number of the pair of clusters whose first is a, or -1.
 DEVICE int find_pair(const int *pair_start, const int *pair_second, int64 a, int64 b)
 {
@@ -117,7 +147,8 @@ KERNEL void bond_forces(
 
         for (int a = pairs.tile_start[tile]; a < pairs.tile_start[tile + 1]; ++a) {
             const BondLaw own_law = bond_law(limits.law, limits.body[a]);
-            const lane_f safe = safe_stretch(own_law, limits.least_threshold, is_weakened);
+            const lane_f whole = safe_stretch(own_law, limits.least_threshold, is_weakened);
+            const bool is_cracked = limits.cracked[a] != 0;
             lane_f sum[LANES][4];
             UNROLL for (int i = 0; i < LANES; ++i)
                 for (int k = 0; k < 4; ++k) sum[i][k] = zero;
@@ -132,6 +163,8 @@ KERNEL void bond_forces(
                 for (int k = 0; k < 3; ++k)
                     moved_b[k] = lane_load(displacement + LANES * (3 * (int64)b + k));
                 const lane_f weight_b = lane_load(weight + LANES * (int64)b);
+                const bool at_crack = is_cracked || limits.cracked[b] != 0;
+                const lane_f safe = at_crack ? safe_at_crack(own_law, whole) : whole;
                 uint64 broken = 0;
                 lane_f back[4] = {zero, zero, zero, zero};
 
@@ -142,10 +175,12 @@ KERNEL void bond_forces(
                         rest, displacement, a, i, row, rest_b, moved_b, zero, xi);
                     const int64 at = LANES * (int64)a + i;
                     if (UNLIKELY(bond_may_break(bond, safe))) {
+                        const lane_f across =
+                            at_crack ? crossing_of_row(limits, a, i, b, xi) : zero;
                         const int torn = bond_break(
                             own_law, lane_splat(threshold[at]),
                             lane_load(threshold + LANES * (int64)b),
-                            (int)(pair_weak[p] >> (LANES * i)) & ROW_BITS, bond);
+                            (int)(pair_weak[p] >> (LANES * i)) & ROW_BITS, across, bond);
                         broken |= (uint64)torn << (LANES * i);
                     }
 
@@ -168,6 +203,8 @@ KERNEL void bond_forces(
                         const uint64 below = (rest_bits & (0 - rest_bits)) - 1;
                         edge_step[pair_edge_start[p] + bit_count(edges & below)] = step[0] + 1;
                     }
+                    if (asks_for_cracks(own_law))
+                        note_broken(limits.lost, rest, rest_b, a, b, broken);
                 }
                 float *to = slot + LANES * 4 * (int64)pair_slot[p];
                 for (int k = 0; k < 3; ++k)
@@ -357,6 +394,26 @@ KERNEL void cut_bonds(
             const uint64 below = (bits & (0 - bits)) - 1;
             edge_step[pair_edge_start[p] + bit_count(pair_edge[p] & below)] = 0;
         }
+    }
+}
+
+// Of some bonds those between particles of different labels.
+KERNEL void bonds_across(
+    int n_pairs,
+    const int *pair_first,      // (n_pairs,)
+    const int *pair_second,     // (n_pairs,)
+    const int *label,           // (n_clusters, LANES)
+    const uint64 *some,         // (n_pairs,)
+    OUT uint64 *across)         // (n_pairs,)
+{
+    FOR_EACH(p, n_pairs) {
+        uint64 found = 0;
+        for (uint64 bits = some[p]; bits; bits &= bits - 1) {
+            const int bit = bit_count((bits & (0 - bits)) - 1);
+            if (label[LANES * (int64)pair_first[p] + bit / LANES]
+                != label[LANES * (int64)pair_second[p] + bit % LANES]) found |= bits & (0 - bits);
+        }
+        across[p] = found;
     }
 }
 

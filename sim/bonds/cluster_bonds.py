@@ -56,6 +56,9 @@ class Bonds(Protocol):
         Pairs without a bond are passed over; edges are noted to have broken at step 0.
         """
 
+    def across(self, label: Array, bits: Array) -> Array:
+        """Return those of some bits of ``live`` whose elements have different labels (n,)."""
+
     def places(self, pairs: Array) -> Array:
         """Return where among the bits of ``live`` the bonds of pairs (k, 2) are, or -1."""
 
@@ -167,6 +170,14 @@ class ClusterBonds:
             self.n_pairs, self._pair_first, self._pair_second,
             put(self.layout.scatter(label.astype(np.int32))), put(gone), self._pair_edge,
             self._pair_edge_start, self.live, particles.edge_step)
+
+    def across(self, label: Array, bits: Array) -> Array:
+        """Return those of some bits of ``live`` whose elements have different labels (n,)."""
+        put, found = self._device.from_host, self._device.xp.zeros_like(self.live)
+        self._module.bonds_across(
+            self.n_pairs, self._pair_first, self._pair_second,
+            put(self.layout.scatter(label.astype(np.int32))), put(bits), found)
+        return self._device.to_host(found)
 
     def places(self, pairs: Array) -> Array:
         """Return where among the bits of ``live`` the bonds of pairs (k, 2) are, or -1."""

@@ -44,6 +44,28 @@ DEVICE Bond bond_of_offset(
                     live == ROW_BITS, zero);
 }
 
+// Whether particles of a cluster, or their neighbours at an offset, are at a crack.
+DEVICE bool is_cracked(const int *cracked, int64 c, int shift)
+{
+    const int64 first = LANES * c + shift;
+    return cracked[c] || cracked[first / LANES] || cracked[(first + LANES - 1) / LANES];
+}
+
+// How far the ends of the bonds of a cluster's particles at an offset have lost others toward each
+// other. The neighbours stand in one cluster or in two.
+DEVICE lane_f crossing_of_offset(const Offset &offset, const Limits &limits, int64 c, int shift)
+{
+    const lane_f xi[3] = {
+        lane_splat(offset.xi.x), lane_splat(offset.xi.y), lane_splat(offset.xi.z)};
+    lane_f own[3], other[3];
+    for (int k = 0; k < 3; ++k) {
+        const float *gap = limits.gap + k * limits.gap_stride + LANES * c;
+        own[k] = lane_load(gap);
+        other[k] = lane_load(gap + shift);
+    }
+    return crossing(xi, lane_splat(offset.rest), other, own);
+}
+
 // Set the live bits of the bonds that exist: both ends are cells of the box.
 KERNEL void lattice_find(
     int n_clusters, int first_cluster, int n_offsets, int rows_a, int rows_b, int row_length,
@@ -107,6 +129,7 @@ KERNEL void lattice_forces(
     const lane_f zero = lane_splat(0.0f);
     FOR_EACH_GROUP(tile, n_tiles, 1) {
         const BondLaw own_law = bond_law(limits.law, limits.body[tiling.first_cluster]);
+        const bool asks = asks_for_cracks(own_law);
         const float *word = offsets.word, *threshold = limits.threshold;
         const int *shift = offsets.shift, *edge_offset = offsets.edge_offset;
         const int n_offsets = offsets.count, reach = offsets.reach;
@@ -133,7 +156,7 @@ KERNEL void lattice_forces(
                 float *own = plane + LANES + LANES * local;
                 uint8 *mine = live + n_offsets * c;
                 const bool softened = weakened[c] != 0;
-                const lane_f safe = safe_stretch(own_law, limits.least_threshold, softened);
+                const lane_f whole = safe_stretch(own_law, limits.least_threshold, softened);
                 const int *from[3];
                 lane_i moved[3];
                 for (int k = 0; k < 3; ++k) {
@@ -147,13 +170,23 @@ KERNEL void lattice_forces(
                     if (!row) continue;
                     const Offset &offset = ((const Offset *)word)[o];
                     Bond bond = bond_of_offset(offset, from, shift[o], moved, row, zero);
+                    const bool at_crack = asks && is_cracked(limits.cracked, c, shift[o]);
+                    const lane_f safe = at_crack ? safe_at_crack(own_law, whole) : whole;
                     if (UNLIKELY(bond_may_break(bond, safe))) {
                         const float *limit = threshold + at;
+                        const lane_f across =
+                            at_crack ? crossing_of_offset(offset, limits, c, shift[o]) : zero;
                         const int torn = bond_break(
                             own_law, lane_load(limit), lane_load(limit + shift[o]),
-                            softened ? weak[n_offsets * c + o] : 0, bond);
+                            softened ? weak[n_offsets * c + o] : 0, across, bond);
                         if (torn) {
                             mine[o] = (uint8)(row & ~torn);
+                            if (asks) {
+                                FOR_LANES(l) {
+                                    if (torn >> l & 1)
+                                        note_lost(limits.lost, at + l, at + l + shift[o], offset.xi);
+                                }
+                            }
                             for (int l = 0; l < LANES && edge_offset[o] >= 0; ++l)
                                 if (torn >> l & 1)
                                     edge_step[edge[3 * (at + l) + edge_offset[o]]] = step[0] + 1;
@@ -338,6 +371,29 @@ KERNEL void lattice_cut(
             if (!cut) continue;
             live[byte] = (uint8)(live[byte] & ~(1 << lane));
             if (edge_offset[o] >= 0) edge_step[edge[3 * here + edge_offset[o]]] = 0;
+        }
+    }
+}
+
+// Of some bonds those between particles of different labels.
+KERNEL void lattice_across(
+    int n_clusters, int first_cluster, int n_offsets,
+    const int *shift,           // (n_offsets,)
+    const int *label,           // (n_padded,)
+    const uint8 *some,          // (n_clusters, n_offsets)
+    OUT uint8 *across)          // (n_clusters, n_offsets)
+{
+    FOR_EACH_CHUNKED(item, n_clusters, 64) {
+        const int64 c = first_cluster + item;
+        for (int64 byte = n_offsets * c; byte < n_offsets * (c + 1); ++byte) {
+            const int bits = some[byte];
+            int found = 0;
+            for (int l = 0; bits && l < LANES; ++l) {
+                const int64 here = LANES * c + l;
+                if ((bits >> l & 1) && label[here] != label[here + shift[byte - n_offsets * c]])
+                    found |= 1 << l;
+            }
+            across[byte] = (uint8)found;
         }
     }
 }

@@ -216,6 +216,16 @@ class LatticeBonds:
                 put(labels), put(gone), self._edge_offset, self._edge, self.live,
                 particles.edge_step)
 
+    def across(self, label: Array, bits: Array) -> Array:
+        """Return those of some bits of ``live`` whose elements have different labels (n,)."""
+        put, found = self._device.from_host, self._device.xp.zeros_like(self.live)
+        labels, some = put(self.layout.scatter(label.astype(np.int32))), put(bits)
+        for body, box in self.boxes.items():
+            self._module.lattice_across(
+                box.n_clusters, box.first_cluster, self._n_offsets, self._shift[body], labels,
+                some, found)
+        return self._device.to_host(found)
+
     def places(self, pairs: Array) -> Array:
         """Return where among the bits of ``live`` the bonds of pairs (k, 2) are, or -1."""
         cell = self._cells()

@@ -34,6 +34,7 @@ from vfx.sim.matter.material import (
     bond_stiffness,
     contact_step,
     critical_stretch,
+    growth_share,
     lattice_offsets,
     projectile_step,
     pushed_apart,
@@ -230,7 +231,18 @@ class Plan:
         about = "" if body.body.is_block else "about "
         return (f"lambda {body.length_scale:.4g} m, delta {body.horizon:.4g} m, "
                 f"{about}{body.n_bonds:,} bonds that break at a stretch of "
-                f"{body.strain_limit:.3g}")
+                f"{body.strain_limit:.3g}{self._growth_text(body)}")
+
+    def _growth_text(self, body: BodyPlan) -> str:
+        """Return at which stretch cracks go on, where that differs from where they begin."""
+        material = self.setup.materials[body.body.material]
+        if material.strength == 0.0:
+            return ""
+        share = growth_share(material, body.horizon)
+        if share == 1.0:
+            return (" by fracture_energy: for cells of this size that is more than what strength "
+                    "comes to, which does not count")
+        return f", and where a crack is at {share * body.strain_limit:.3g}"
 
     def lines(self) -> list[str]:
         """Return how many bonds there are and how long a step is."""

@@ -46,6 +46,10 @@ class BondSettings:
     edge_volume: str = setting(
         "full", "Share of a neighbour's volume that counts near the horizon: all of it, or "
         "what falls off to a half over the last lambda/2.", choices=("full", "partial"))
+    pieces: str = setting(
+        "faces", "When elements that share a face are of one piece: while the bond across that "
+        "face holds, as in levine-2014, or \"held\": while half of all bonds between what such "
+        "faces divide hold. With method = \"auto\" it is \"held\".", choices=("faces", "held"))
     break_rule: str = setting(
         "larger", "Which of the strain limits of its two ends breaks a bond; the paper takes "
         "the larger.", choices=("larger", "smaller"))

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from vfx.device import Device, Launch
+from vfx.geometry.handoff.components import components
 from vfx.geometry.handoff.types import Array, Motion
 from vfx.sim.bonds.clock import LARGEST_STEP, exact_step
 from vfx.sim.bonds.cluster_bonds import Bonds, ClusterBonds
@@ -40,7 +41,9 @@ from vfx.sim.control.prop import Props
 from vfx.sim.control.region import HeldParticles
 from vfx.sim.control.surfaces import coefficients
 from vfx.sim.matter.contact import ContactSearch
+from vfx.sim.matter.cracks import Cracks
 from vfx.sim.matter.damping import PairDamping, neighbors
+from vfx.sim.matter.held import joined
 from vfx.sim.matter.laws import bond_laws, steepest_slope
 from vfx.sim.matter.material import SAFETY, bond_stiffness, stable_step
 from vfx.sim.matter.ordering import LANES
@@ -75,6 +78,8 @@ class Simulation:
         self.gravity = world.shared.gravity
         self._material = [world.materials[str(name)] for name in solid.material_name]
         self._initial_velocity = initial_velocity(solid, world.bodies)
+        #: Whether bonds across cracks are weaker than others.
+        self.has_cracks = any(material.strength > 0.0 for material in self._material)
 
         # Choose the layout of the bonds, then bring everything into its order.
         make_bonds = layout or (LatticeBonds if is_lattice(solid) else ClusterBonds)
@@ -86,8 +91,9 @@ class Simulation:
         self.particles = make_particles(
             device, self.layout, position=solid.position, volume=solid.volume, density=density,
             threshold=specimen.limit, support=specimen.support, body=solid.body,
-            law=bond_laws(device, self._material, world.shared, settings),
-            n_edges=len(solid.edge))
+            law=bond_laws(device, self._material, settings.horizon * solid.length_scale,
+                          world.shared, settings),
+            n_edges=len(solid.edge), has_cracks=self.has_cracks)
         self.balls = Projectiles(
             device, [ball for ball in world.projectiles if not ball.touches],
             float(solid.volume.max(initial=0.0)))
@@ -108,10 +114,17 @@ class Simulation:
         #: Which of the weakenings meet no bond and no element, counted from 1.
         self.idle_weakening = [
             number for number in world.controls.unmet if number not in crossed]
+        self._open: tuple[int, Array] | None = None     # the step of open_edges, and what it said
+        #: Live bits before any bond was cut: what is not among them any more is lost.
+        self._born = device.to_host(self.bonds.live).copy() if (
+            self.has_cracks or settings.pieces == "held") else None
         if len(world.controls.cuts):
             self.bonds.cut(self.particles, rectangles(device, world.controls.cuts),
                            len(world.controls.cuts))
         self.network = specimen.network or self._find_network()
+        self._cracks = Cracks(device, self.layout, self.particles,
+                              self.network.n_bonds) if self.has_cracks else None
+        self.open_cracks()
         self.bonds.set_stiffness(self.particles, self.network.stiffness)
         self._launches = self._prepare()
         self._start()
@@ -149,6 +162,12 @@ class Simulation:
                 sums["inverse"][inside].max())
             longest = min(longest, stable_step(material.density, stiffest))
         return Network(stiffness, np.rint(sums["count"]).astype(np.int32), longest)
+
+    def open_cracks(self) -> None:
+        """Let all bonds that are gone by now count as lost to cracks."""
+        if self._cracks is not None and self._born is not None:
+            lost = self._born & ~self.device.to_host(self.bonds.live)
+            self._cracks.begin(self.solid.position, self.bonds.pairs(lost))
 
     @property
     def initial_bonds(self) -> Array:
@@ -218,6 +237,7 @@ class Simulation:
             [*contact.collect(particles, ahead),
              *self.bonds.contact_bonds(particles, contact, ahead)] if touching else []
             for ahead in (1, 0))
+        gaps = self._cracks.open() if self._cracks else []
         calm = self._damping.calm(particles, self._damping_share()) if self._damping else []
         move = [*self._colliders.move(particles, self.timestep),
                 *balls.move(particles, self.timestep, ground, self._colliders.now),
@@ -226,7 +246,7 @@ class Simulation:
                 drift, *self._colliders.collide(particles, self.timestep, skin),
                 *self._meet_props(), *calm, *held.hold_positions(particles, self.timestep)]
         end = step.end_step.prepare(1, particles.flag, particles.step)
-        evaluate, close = [*collect, *forces], [*kick, end]
+        evaluate, close = [*collect, *forces], [*gaps, *kick, end]
         sequences = {
             "step": [*move, *evaluate, *close], "settle": [*evaluate, *close],
             "open": [*move, *evaluate], "evaluate": evaluate, "close": close,
@@ -294,6 +314,7 @@ class Simulation:
         """
         if step is not None:
             self._overwrite(self.particles.step, np.array([step]))
+        self._open = None
         self.held.start_from(position, self.time)
         self._overwrite(self.particles.position, self.layout.scatter(position))
         if velocity is not None:
@@ -346,7 +367,7 @@ class Simulation:
     def _is_simple(self) -> bool:
         """Whether nothing acts on velocities but forces and the floor."""
         return not (self._colliders.count or self.held.count or self.balls.mass.any()
-                    or self.props.count or self._damping)
+                    or self.props.count or self._damping or self._cracks)
 
     def _may_fly(self) -> bool:
         """Whether nothing acts on a free body but gravity, and balls fly straight."""
@@ -450,6 +471,27 @@ class Simulation:
         order = np.argsort(edge)
         return edge[order].astype(np.int32), step[lately][order]
 
+    def open_edges(self) -> Array:
+        """Return the adjacency edges between pieces now, ascending int32; see held.py."""
+        if self._open is None or self._open[0] != self.step:
+            self._open = self.step, self._find_open()
+        return self._open[1]
+
+    def _find_open(self) -> Array:
+        broken = self.broken_edges(-1)[0]
+        if self.settings.pieces == "faces" or self._born is None or not len(broken):
+            return broken
+        solid, bonds = self.solid, self.bonds
+        holds = np.ones(len(solid.edge), bool)
+        holds[broken] = False
+        count, label = components(solid.n_elements, solid.edge[holds])
+        if count > 1:
+            live = self.device.to_host(bonds.live)
+            label = joined(label, *(bonds.pairs(bonds.across(label, bits))
+                                    for bits in (live, self._born & ~live)))
+        first, second = label[solid.edge[broken]].T
+        return broken[first != second]
+
     def energies(self) -> tuple[float, float]:
         """Return the kinetic and the bond energy [J]."""
         kinetic = 0.5 * float((self._mass * (self.velocity**2).sum(1)).sum())
@@ -517,7 +559,8 @@ class Simulation:
         return {"position": particles.position, "velocity": particles.velocity,
                 "acceleration": particles.acceleration, "threshold": particles.threshold,
                 "live": self.bonds.live, "edge_step": particles.edge_step,
-                "step": particles.step, **self.balls.persistent(), **self.props.persistent()}
+                "step": particles.step, **self.balls.persistent(), **self.props.persistent(),
+                **(self._cracks.persistent() if self._cracks else {})}
 
     def restore(self, state: Mapping[str, Array]) -> None:
         """Go back to a :meth:`state`; the contact candidates are collected anew.
@@ -534,6 +577,7 @@ class Simulation:
                                  f"{array.dtype}")
         for name, array in needed.items():
             self._overwrite(array, state[name])
+        self._open = None
         self._measure()
         self._raise_flag(FLAG_REBUILD, REBUILD_ALL)
         self._run("collect", 1)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time as clock
 from collections.abc import Mapping
 
@@ -25,6 +26,9 @@ class BondSolver:
         self.simulation = Simulation(device, world)
         self.simulation.refuse_step()
         self._steps_a_call = 1
+        #: The step of the frame in which an edge was first seen between two pieces, or -1.
+        self._opened = (np.full(len(world.solid.edge), -1, np.int64)
+                        if world.settings.pieces == "held" else None)
 
     @property
     def time(self) -> float:
@@ -54,11 +58,20 @@ class BondSolver:
 
     def frame(self, number: int, since: float) -> Motion:
         """Return the state as a frame, with the edges that broke after the moment ``since`` [s]."""
-        return self.simulation.frame(number, self._step_at(since) if since >= 0.0 else -1)
+        since_step = self._step_at(since) if since >= 0.0 else -1
+        motion = self.simulation.frame(number, since_step)
+        if self._opened is None:
+            return motion
+        edge = self.simulation.open_edges()
+        self._opened[edge] = np.where(self._opened[edge] < 0, self.step, self._opened[edge])
+        return dataclasses.replace(
+            motion, broken_edge=np.flatnonzero(self._opened > since_step).astype(np.int32))
 
     def broken(self) -> Array:
         """Return the adjacency edges that do not hold any more, (e,) int32, ascending."""
-        return self.simulation.broken_edges(-1)[0]
+        edge = self.simulation.open_edges()
+        return edge if self._opened is None else np.union1d(
+            edge, np.flatnonzero(self._opened >= 0).astype(np.int32))
 
     def matter(self) -> Matter:
         """Return where all particles are, how fast, and what of them is broken."""
@@ -93,11 +106,18 @@ class BondSolver:
 
     def state(self) -> dict[str, Array]:
         """Return everything that is needed to go on bit for bit."""
-        return self.simulation.state()
+        return self.simulation.state() | (
+            {} if self._opened is None else {"opened": self._opened.copy()})
 
     def restore(self, state: Mapping[str, Array]) -> None:
         """Go back to a :meth:`state`."""
+        if self._opened is not None:
+            if "opened" not in state or state["opened"].shape != self._opened.shape:
+                raise ValueError(f"it has no array opened of shape {self._opened.shape}")
+            opened = state["opened"].astype(np.int64)
         self.simulation.restore(state)
+        if self._opened is not None:
+            self._opened = opened
 
     def _step_at(self, time: float) -> int:
         return nearest_step(time, self.simulation.timestep)

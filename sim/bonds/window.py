@@ -68,6 +68,7 @@ class BondWindow:
         inside = place[dead]
         simulation.bonds.clear(
             simulation.particles, np.asarray(label), inside[(inside >= 0).all(axis=1)])
+        simulation.open_cracks()
         self._dead, self._start = dead, step
         #: Live bits at the start: what breaks here is known by the difference.
         self._held = device.to_host(simulation.bonds.live).copy()
@@ -122,12 +123,17 @@ class BondWindow:
 
         Be it that their ends have different labels, that they are cut or dead, or broke here.
         """
-        edge, _ = self._simulation.broken_edges(-1)
-        return self._simulation.specimen.edge[edge].astype(np.int32)
+        return self._simulation.specimen.edge[self._simulation.open_edges()].astype(np.int32)
 
     def broke(self) -> tuple[Array, Array]:
-        """Return the edges that broke here, ascending int32, and the step each broke in."""
+        """Return the edges that broke here, ascending int32, and the step each broke in.
+
+        Where pieces are what bonds hold, it is the present step.
+        """
         edge, step = self._simulation.broken_edges(self._start)
+        if self._simulation.settings.pieces == "held":
+            edge = np.intersect1d(edge, self._simulation.open_edges())
+            step = np.full(len(edge), self.step)
         return self._simulation.specimen.edge[edge].astype(np.int32), step
 
     def dead(self) -> Array:

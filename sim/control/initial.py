@@ -51,7 +51,7 @@ def strain_limits(
         inside = solid.body == number
         length_scale = float(solid.length_scale[number])
         limit[inside] = critical_stretch(material, horizon * length_scale)
-        if material.strain_limit == 0.0:
+        if material.strain_limit == 0.0 and material.strength == 0.0:
             # s0 falls with the root of the horizon, which is each particle's own if graded.
             limit[inside] *= np.sqrt(length_scale / solid.size[inside])
     spread = np.array([material.strain_scatter for material in materials])

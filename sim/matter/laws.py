@@ -1,23 +1,27 @@
 """What the host knows of a bond law: its constants, by the settings they are, and its slope.
 
 A law stands in ``laws.cuh``: its constants are the fields of ``struct BondLaw``, and each is the
-setting of that name. A law with another constant has one more field there and one more setting;
-no layout and no kernel is told of it, and the stable step follows from the slope.
+setting of that name, or one of :data:`DERIVED`. A law with another constant has one more field
+there and one more setting; no layout and no kernel is told of it, and the stable step follows from
+the slope.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from vfx.geometry.handoff.schema import rule_of
+from vfx.sim.matter.material import growth_share
 from vfx.sim.settings import Material
 
 if TYPE_CHECKING:
     from vfx.device import Device
 
 FILE = "sim/matter/laws.cuh"
+#: Constants that are made of a material and the horizon [m].
+DERIVED: dict[str, Callable[[Material, float], float]] = {"growth_share": growth_share}
 
 
 def steepest_slope(material: Material) -> float:
@@ -29,14 +33,17 @@ def steepest_slope(material: Material) -> float:
     return 1.0
 
 
-def bond_laws(device: Device, materials: Sequence[Material], *sections: Any) -> Any:
+def bond_laws(device: Device, materials: Sequence[Material], delta: Sequence[float],
+              *sections: Any) -> Any:
     """Return the law of each body as a row of ``struct BondLaw``, on the device.
 
-    ``sections`` are the settings that all bodies share.
+    ``delta`` [m] are the horizons of the bodies, ``sections`` the settings that all share.
     """
     names = device.fields(FILE, "BondLaw")
     return device.rows(FILE, "BondLaw", [
-        {name: constant(name, material, *sections) for name in names} for material in materials])
+        {name: DERIVED[name](material, reach) if name in DERIVED
+         else constant(name, material, *sections) for name in names}
+        for material, reach in zip(materials, delta, strict=True)])
 
 
 def constant(name: str, *sections: Any) -> float:

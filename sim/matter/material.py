@@ -13,6 +13,8 @@ import numpy as np
 from vfx.geometry.handoff.types import Array
 from vfx.sim.settings import Material, Projectile
 
+#: Young's modulus over bulk modulus, for the Poisson ratio 1/4 of bonds.
+YOUNGS_SHARE = 1.5
 #: Share of the estimated stable step that a shot may use.
 SAFETY = 0.9
 #: Radii from its centre within which a ball pushes (levine-2014 eq. 7).
@@ -27,13 +29,33 @@ def bond_stiffness(material: Material, delta: float) -> float:
 
 
 def critical_stretch(material: Material, delta: float) -> float:
-    """Return the strain limit: the shot's, or s0 = sqrt(5 G / (9 K delta)).
+    """Return the strain limit of whole matter: the shot's, or what its strength or G comes to.
 
-    Silling & Askari (2005) derive s0 with the 9 that levine-2014 eq. 4 does not print.
+    A bar under a stress is stretched by stress / E. Where cells are so small that a crack needs
+    more than that to grow, that counts.
     """
     if material.strain_limit > 0.0:
         return material.strain_limit
+    return max(material.strength / (YOUNGS_SHARE * material.bulk_modulus),
+               growth_stretch(material, delta))
+
+
+def growth_stretch(material: Material, delta: float) -> float:
+    """Return the stretch s0 = sqrt(5 G / (9 K delta)) at which a crack grows.
+
+    Silling & Askari (2005) derive s0 with the 9 that levine-2014 eq. 4 does not print.
+    """
     return math.sqrt(5.0 * material.fracture_energy / (9.0 * material.bulk_modulus * delta))
+
+
+def growth_share(material: Material, delta: float) -> float:
+    """Return the strain limit of bonds across a crack, relative to that of whole matter.
+
+    It is 1, and cracks are not looked for, where the shot gives no strength.
+    """
+    if material.strength == 0.0:
+        return 1.0
+    return min(1.0, growth_stretch(material, delta) / critical_stretch(material, delta))
 
 
 def lattice_offsets(horizon: float) -> list[tuple[int, int, int]]:

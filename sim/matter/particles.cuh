@@ -1,5 +1,6 @@
 // What kernels share of the particles, in structs. Host side: particles.py.
 #include "device/device.cuh"
+#include "sim/matter/layout.cuh"
 
 // Where particles are from their rest, in fixed point, by the strides of the layout.
 struct Displacement {
@@ -31,4 +32,23 @@ struct Limits {
     const float *law;               // (n_bodies,) rows of BondLaw
     const int *body;                // (n_clusters,)
     const float *threshold;         // (n_clusters, LANES) tau'
+    const int *cracked;             // (n_clusters,) whether any of its particles has a gap
+    int64 gap_stride;               // of the axes of `gap`
+    const float *gap;               // (3, n_clusters, LANES), see crossing() in laws.cuh
+    INOUT int64 *lost;              // (n_clusters, 3, LANES) directions of lost bonds [1 / GAP_UNIT]
 };
+
+#define GAP_UNIT 1048576.0f
+
+// Note that particle i has lost its bond with j, which was at `rest` from it. Sums of integers do not
+// depend on the order of the atomic additions.
+DEVICE void note_lost(INOUT int64 *lost, int64 i, int64 j, Vec3 rest)
+{
+    const float length = sqrt(rest.x * rest.x + rest.y * rest.y + rest.z * rest.z);
+    const float part[3] = {rest.x, rest.y, rest.z};
+    for (int k = 0; k < 3; ++k) {
+        const int64 whole = (int64)rint((double)(part[k] / length * GAP_UNIT));
+        atomic_add_int64(lost + component(i, k), whole);
+        atomic_add_int64(lost + component(j, k), -whole);
+    }
+}

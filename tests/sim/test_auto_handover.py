@@ -31,7 +31,8 @@ __all__ = ["layout"]
 def broken_block(device: Device) -> AutoSolver:
     """A spinning block in the midst of its impact."""
     solver = auto_solver(device, [block((6, 4, 3), center=(0.0, 0.08, 0.0), rotation=(
-        20.0, 30.0, 10.0), velocity=(0.5, -3.0, 0.2), angular_velocity=(5.0, 9.0, 2.0))])
+        20.0, 30.0, 10.0), velocity=(0.5, -3.0, 0.2), angular_velocity=(5.0, 9.0, 2.0))],
+        bonds={"pieces": "faces"})
     while solver._window is None or solver._window.n_bonds > 0.8 * solver._window.first_bonds:
         run(solver, solver.time + 2e-4)
     return solver

@@ -61,7 +61,8 @@ def test_the_first_impact_breaks_the_same_as_with_bonds_from_just_before(device:
     # No spin: where it is when the window begins is known in closed form.
     fall = block(center=(0.0, 0.1, 0.0), velocity=(0.3, -2.0, 0.1), rotation=(10.0, 20.0, 30.0))
     floor = Floor(restitution=0.3, friction=0.4)
-    auto = auto_solver(device, [fall], floor=floor, quiet_time=4e-3, longest_impact=1.0)
+    auto = auto_solver(device, [fall], floor=floor, quiet_time=4e-3, longest_impact=1.0,
+                       bonds={"pieces": "faces"})
     time = 0.0
     while auto._window is None:
         run(auto, time := time + 1e-3)
@@ -72,7 +73,7 @@ def test_the_first_impact_breaks_the_same_as_with_bonds_from_just_before(device:
     n_steps = round(auto._fleet.born[-1] / step) - first
 
     # Bonds alone, begun there.
-    setup = auto_setup([fall], floor=floor)
+    setup = auto_setup([fall], floor=floor, bonds={"pieces": "faces"})
     bonds = dataclasses.replace(setup.rooms["bonds"], timestep=step)
     given = {each.name: getattr(setup, each.name) for each in dataclasses.fields(setup)}
     world = make_world(auto._world.solid, Setup(**{**given, "settings": bonds}))
@@ -168,7 +169,7 @@ def test_impacts_at_once_break_what_they_break_alone(device: Device) -> None:
     falls = [block(name=f"b{k}", center=(0.5 * k, 0.1 + 0.01 * k, 0.0), velocity=(0.0, -2.0, 0.0),
                    rotation=(10.0 * k, 5.0, 20.0)) for k in range(3)]
     given = {"quiet_time": 4e-3, "longest_impact": 1.0, "material": dataclasses.replace(
-        CHALK, strain_scatter=0.0)}
+        CHALK, strain_scatter=0.0), "bonds": {"pieces": "faces"}}
     together = auto_solver(device, falls, **given)
     news = run(together, 0.1)
     assert says(news, "in bonds") == 3 and together._window is None

@@ -15,15 +15,18 @@ from vfx.sim.settings import Material, Shared
 
 
 def test_constants_of_a_law_are_the_settings_of_their_names(device: Device) -> None:
-    materials = [Material(compression_strengthening=0.5), Material(compression_strengthening=2.0)]
-    rows = device.to_host(bond_laws(
-        device, materials, Shared(weak_factor=0.25), BondSettings(break_rule="smaller")))
+    materials = [Material(compression_strengthening=0.5),
+                 Material(compression_strengthening=2.0, strength=1e9, fracture_energy=2.0)]
+    rows = device.to_host(bond_laws(device, materials, [0.003, 0.006], Shared(weak_factor=0.25),
+                                    BondSettings(break_rule="smaller")))
     names = device.fields(FILE, "BondLaw")
     assert rows.dtype == np.float32
     found = [dict(zip(names, row.tolist(), strict=True)) for row in rows]
+    bulk = Material().bulk_modulus
+    share = np.sqrt(5.0 * 2.0 / (9.0 * bulk * 0.006)) / (1e9 / (1.5 * bulk))
     assert found == [
-        {"compression_strengthening": alpha, "weak_factor": 0.25, "break_rule": 1.0}
-        for alpha in (0.5, 2.0)]
+        {"compression_strengthening": alpha, "weak_factor": 0.25, "break_rule": 1.0,
+         "growth_share": pytest.approx(growth)} for alpha, growth in ((0.5, 1.0), (2.0, share))]
 
 
 @pytest.mark.parametrize("material", [Material(strain_limit=10.0, compression_strengthening=0.0)])
