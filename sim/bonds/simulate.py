@@ -91,7 +91,7 @@ class Simulation:
         self.particles = make_particles(
             device, self.layout, position=solid.position, volume=solid.volume, density=density,
             threshold=specimen.limit, support=specimen.support, body=solid.body,
-            law=bond_laws(device, self._material, settings.horizon * solid.length_scale,
+            law=bond_laws(device, self._material, (settings.horizon * solid.length_scale).tolist(),
                           world.shared, settings),
             n_edges=len(solid.edge), has_cracks=self.has_cracks)
         self.balls = Projectiles(
@@ -490,7 +490,7 @@ class Simulation:
             label = joined(label, *(bonds.pairs(bonds.across(label, bits))
                                     for bits in (live, self._born & ~live)))
         first, second = label[solid.edge[broken]].T
-        return broken[first != second]
+        return np.asarray(broken[first != second])
 
     def energies(self) -> tuple[float, float]:
         """Return the kinetic and the bond energy [J]."""

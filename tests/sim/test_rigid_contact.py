@@ -121,7 +121,8 @@ def test_bowl_holds_a_marble() -> None:
     assert 8 <= len(rigid.prop(int(ids[0])).hulls) <= 64
     run(rigid, 1.5)
     bowl, marble = rigid.poses(ids).center[0], rigid.poses(np.arange(1)).center[0]
-    assert np.hypot(*(marble - bowl)[[0, 2]]) < 0.02
+    # Its bottom is flat for 33 mm, on which the marble may stop anywhere.
+    assert np.hypot(*(marble - bowl)[[0, 2]]) < 0.033 - 0.5 * 0.015
     # It lies on the cubes inside, 30 mm above the floor, not on the rim and not in the wall.
     assert marble[1] == pytest.approx(0.045, abs=5e-4)
 
