@@ -15,6 +15,8 @@
 //               CUDA, where what a row sums stays in registers; the host skips empty rows
 //               without a jump for each, which no processor could foresee
 // UNLIKELY      a condition that hardly ever holds
+// DEVICE_RARE   a function for such a case: on the host not inlined, so that the loop around it keeps
+//               its registers
 // lane_f/_i/_d  one value for each lane of a group; arithmetic and comparison act lane by lane.
 //               A comparison gives a mask: join masks with & and |, test them with
 //               lane_select and lane_bits. A true lane is -1 on the host and 1 on CUDA, so
@@ -36,6 +38,7 @@ typedef unsigned char uint8;
 // ------------------------------------------------------------------ CUDA
 #define KERNEL extern "C" __global__
 #define DEVICE __device__ __forceinline__
+#define DEVICE_RARE DEVICE
 #define INFINITY_F __int_as_float(0x7f800000)
 
 #define FOR_EACH(i, n)                                                        \
@@ -149,6 +152,7 @@ DEVICE double double_from_bits(int64 v) { return __longlong_as_double(v); }
 
 #define KERNEL extern "C"
 #define DEVICE static inline __attribute__((always_inline))
+#define DEVICE_RARE static __attribute__((noinline, cold))
 #define INFINITY_F __builtin_inff()
 #define VFX_PRAGMA(text) _Pragma(#text)
 

@@ -147,8 +147,7 @@ KERNEL void bond_forces(
 
         for (int a = pairs.tile_start[tile]; a < pairs.tile_start[tile + 1]; ++a) {
             const BondLaw own_law = bond_law(limits.law, limits.body[a]);
-            const lane_f whole = safe_stretch(own_law, limits.least_threshold, is_weakened);
-            const bool is_cracked = limits.cracked[a] != 0;
+            const lane_f safe = safe_stretch(own_law, limits.least_threshold, is_weakened);
             lane_f sum[LANES][4];
             UNROLL for (int i = 0; i < LANES; ++i)
                 for (int k = 0; k < 4; ++k) sum[i][k] = zero;
@@ -163,8 +162,6 @@ KERNEL void bond_forces(
                 for (int k = 0; k < 3; ++k)
                     moved_b[k] = lane_load(displacement + LANES * (3 * (int64)b + k));
                 const lane_f weight_b = lane_load(weight + LANES * (int64)b);
-                const bool at_crack = is_cracked || limits.cracked[b] != 0;
-                const lane_f safe = at_crack ? safe_at_crack(own_law, whole) : whole;
                 uint64 broken = 0;
                 lane_f back[4] = {zero, zero, zero, zero};
 
@@ -176,7 +173,7 @@ KERNEL void bond_forces(
                     const int64 at = LANES * (int64)a + i;
                     if (UNLIKELY(bond_may_break(bond, safe))) {
                         const lane_f across =
-                            at_crack ? crossing_of_row(limits, a, i, b, xi) : zero;
+                            asks_for_cracks(own_law) ? crossing_of_row(limits, a, i, b, xi) : zero;
                         const int torn = bond_break(
                             own_law, lane_splat(threshold[at]),
                             lane_load(threshold + LANES * (int64)b),

@@ -44,13 +44,6 @@ DEVICE Bond bond_of_offset(
                     live == ROW_BITS, zero);
 }
 
-// Whether particles of a cluster, or their neighbours at an offset, are at a crack.
-DEVICE bool is_cracked(const int *cracked, int64 c, int shift)
-{
-    const int64 first = LANES * c + shift;
-    return cracked[c] || cracked[first / LANES] || cracked[(first + LANES - 1) / LANES];
-}
-
 // How far the ends of the bonds of a cluster's particles at an offset have lost others toward each
 // other. The neighbours stand in one cluster or in two.
 DEVICE lane_f crossing_of_offset(const Offset &offset, const Limits &limits, int64 c, int shift)
@@ -64,6 +57,25 @@ DEVICE lane_f crossing_of_offset(const Offset &offset, const Limits &limits, int
         other[k] = lane_load(gap + shift);
     }
     return crossing(xi, lane_splat(offset.rest), other, own);
+}
+
+// Break what is stretched too far of the bonds of a cluster at an offset; return their bits.
+DEVICE_RARE int break_offset(
+    const BondLaw &law, const Offset &offset, const Limits &limits, int64 c, int shift, int weak,
+    Bond &bond)
+{
+    const float *limit = limits.threshold + LANES * c;
+    const bool asks = asks_for_cracks(law);
+    const lane_f across =
+        asks ? crossing_of_offset(offset, limits, c, shift) : lane_splat(0.0f);
+    const int torn = bond_break(law, lane_load(limit), lane_load(limit + shift), weak, across, bond);
+    if (asks) {
+        FOR_LANES(l) {
+            if (torn >> l & 1)
+                note_lost(limits.lost, LANES * c + l, LANES * c + l + shift, offset.xi);
+        }
+    }
+    return torn;
 }
 
 // Set the live bits of the bonds that exist: both ends are cells of the box.
@@ -129,8 +141,7 @@ KERNEL void lattice_forces(
     const lane_f zero = lane_splat(0.0f);
     FOR_EACH_GROUP(tile, n_tiles, 1) {
         const BondLaw own_law = bond_law(limits.law, limits.body[tiling.first_cluster]);
-        const bool asks = asks_for_cracks(own_law);
-        const float *word = offsets.word, *threshold = limits.threshold;
+        const float *word = offsets.word;
         const int *shift = offsets.shift, *edge_offset = offsets.edge_offset;
         const int n_offsets = offsets.count, reach = offsets.reach;
         const int rows_b = tiling.rows_b, blocks = tiling.blocks;
@@ -156,7 +167,7 @@ KERNEL void lattice_forces(
                 float *own = plane + LANES + LANES * local;
                 uint8 *mine = live + n_offsets * c;
                 const bool softened = weakened[c] != 0;
-                const lane_f whole = safe_stretch(own_law, limits.least_threshold, softened);
+                const lane_f safe = safe_stretch(own_law, limits.least_threshold, softened);
                 const int *from[3];
                 lane_i moved[3];
                 for (int k = 0; k < 3; ++k) {
@@ -170,23 +181,15 @@ KERNEL void lattice_forces(
                     if (!row) continue;
                     const Offset &offset = ((const Offset *)word)[o];
                     Bond bond = bond_of_offset(offset, from, shift[o], moved, row, zero);
-                    const bool at_crack = asks && is_cracked(limits.cracked, c, shift[o]);
-                    const lane_f safe = at_crack ? safe_at_crack(own_law, whole) : whole;
                     if (UNLIKELY(bond_may_break(bond, safe))) {
-                        const float *limit = threshold + at;
-                        const lane_f across =
-                            at_crack ? crossing_of_offset(offset, limits, c, shift[o]) : zero;
-                        const int torn = bond_break(
-                            own_law, lane_load(limit), lane_load(limit + shift[o]),
-                            softened ? weak[n_offsets * c + o] : 0, across, bond);
+                        // A copy: what is handed over must be in memory, and would be in all passes.
+                        Bond stretched = bond;
+                        const int torn = break_offset(
+                            own_law, offset, limits, c, shift[o],
+                            softened ? weak[n_offsets * c + o] : 0, stretched);
+                        bond = stretched;
                         if (torn) {
                             mine[o] = (uint8)(row & ~torn);
-                            if (asks) {
-                                FOR_LANES(l) {
-                                    if (torn >> l & 1)
-                                        note_lost(limits.lost, at + l, at + l + shift[o], offset.xi);
-                                }
-                            }
                             for (int l = 0; l < LANES && edge_offset[o] >= 0; ++l)
                                 if (torn >> l & 1)
                                     edge_step[edge[3 * (at + l) + edge_offset[o]]] = step[0] + 1;

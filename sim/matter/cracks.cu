@@ -11,19 +11,15 @@ KERNEL void open_gaps(
     const int64 *step,
     const int64 *lost,          // (n_clusters, 3, LANES) [1 / GAP_UNIT]
     const float *per_bond,      // (n_clusters, LANES) one over the bonds of a particle at first
-    OUT int *cracked,           // (n_clusters,)
     OUT float *gap)             // (3, n_clusters, LANES)
 {
     if (flag[FLAG_HALT] || (step[0] + 1) % every != 0) return;
     FOR_EACH_CHUNKED(c, n_clusters, 64) {
-        int any = 0;
         for (int l = 0; l < LANES; ++l)
             for (int k = 0; k < 3; ++k) {
                 const int64 sum = lost[component(LANES * c + l, k)];
-                any |= sum != 0;
                 gap[k * gap_stride + LANES * c + l] =
                     (float)sum * (1.0f / GAP_UNIT) * per_bond[LANES * c + l];
             }
-        cracked[c] = any;
     }
 }

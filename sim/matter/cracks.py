@@ -39,7 +39,7 @@ class Cracks:
         particles = self._particles
         return [self._device.module(FILE).open_gaps.prepare(
             self._layout.n_clusters, every, particles.gap.shape[1], particles.flag,
-            particles.step, particles.lost, self._per_bond, particles.cracked, particles.gap)]
+            particles.step, particles.lost, self._per_bond, particles.gap)]
 
     def begin(self, rest: Array, pairs: Array) -> None:
         """Start from bonds (k, 2) of elements that do not hold any more; ``rest`` (n, 3) [m]."""
@@ -53,4 +53,4 @@ class Cracks:
 
     def persistent(self) -> dict[str, Any]:
         """Return the device arrays that a resume needs."""
-        return {name: getattr(self._particles, name) for name in ("lost", "gap", "cracked")}
+        return {name: getattr(self._particles, name) for name in ("lost", "gap")}

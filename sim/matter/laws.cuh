@@ -75,14 +75,11 @@ DEVICE lane_f bond_energy(const BondLaw &, const Bond &bond)
 // takes none, and `is_weakened` whether there are weakened bonds.
 DEVICE lane_f safe_stretch(const BondLaw &law, float least, bool is_weakened)
 {
-    return lane_splat(is_weakened ? law.weak_factor * least : least);
+    return lane_splat(law.growth_share * (is_weakened ? law.weak_factor * least : least));
 }
 
 // Whether it matters which way particles have lost bonds.
 DEVICE bool asks_for_cracks(const BondLaw &law) { return law.growth_share < 1.0f; }
-
-// The same for bonds whose ends may be on two sides of a crack.
-DEVICE lane_f safe_at_crack(const BondLaw &law, lane_f safe) { return safe * law.growth_share; }
 
 // How far the ends of bonds have lost others toward each other, in the mean. `xi` goes from there to
 // here, and a `gap` is the sum of the directions of the bonds that an end has lost, over the number

@@ -32,7 +32,6 @@ struct Limits {
     const float *law;               // (n_bodies,) rows of BondLaw
     const int *body;                // (n_clusters,)
     const float *threshold;         // (n_clusters, LANES) tau'
-    const int *cracked;             // (n_clusters,) whether any of its particles has a gap
     int64 gap_stride;               // of the axes of `gap`
     const float *gap;               // (3, n_clusters, LANES), see crossing() in laws.cuh
     INOUT int64 *lost;              // (n_clusters, 3, LANES) directions of lost bonds [1 / GAP_UNIT]

@@ -38,8 +38,7 @@ class Particles:
     acceleration: Any       # (C, 3, 8) float32
     displacement: Any       # (24 C,) int32 [unit], modulo 2^32
     threshold: Any          # (C, 8) float32: tau'
-    cracked: Any            # (C,) int32: whether a cluster has gaps, see cracks.py
-    gap: Any                # (3, 8 C + 8) float32: mean direction of lost bonds
+    gap: Any                # (3, 8 C + 8) float32: mean direction of lost bonds, see cracks.py
     lost: Any               # (C, 3, 8) int64: sum of the directions of lost bonds [1 / GAP_UNIT]
     edge_step: Any          # (edges,) int64: step at which an adjacency edge broke, or -1
     slot: Any               # float32: force and smallest stretch, where the layout says
@@ -65,7 +64,7 @@ def make_particles(
     n_cracks = layout.n_clusters if has_cracks else 0
     # Lanes beside the last row are read, but never count.
     gap = xp.zeros((3, LANES * n_cracks + LANES), np.float32)
-    lost, cracked = xp.zeros((n_cracks, 3, LANES), np.int64), xp.zeros(layout.n_clusters, np.int32)
+    lost = xp.zeros((n_cracks, 3, LANES), np.int64)
 
     def put(value: Array, fill: float = 0.0) -> Any:
         return device.from_host(layout.scatter(value.astype(np.float32), fill))
@@ -84,7 +83,7 @@ def make_particles(
         largest_support=device.from_host(layout.scatter(support.astype(np.float32)).max(1)),
         position=device.from_host(rest), velocity=xp.zeros(vectors, np.float64),
         acceleration=xp.zeros(vectors, np.float32), displacement=displacement, threshold=limit,
-        cracked=cracked, gap=gap, lost=lost,
+        gap=gap, lost=lost,
         edge_step=xp.full(max(n_edges, 1), -1, np.int64),
         slot=xp.zeros(layout.n_slot_floats, np.float32),
         slot_unit=xp.ones(layout.n_clusters, np.float32),
@@ -96,4 +95,4 @@ def make_particles(
             displacement=displacement),
         limits=device.struct(
             FILE, "Limits", least_threshold=least, law=law, body=body_of, threshold=limit,
-            cracked=cracked, gap_stride=gap.shape[1], gap=gap, lost=lost))
+            gap_stride=gap.shape[1], gap=gap, lost=lost))

@@ -180,4 +180,4 @@ def test_a_window_begins_with_the_cracks_of_before(device: Device) -> None:
     one, two = (each.layout.gather(device.to_host(each.particles.lost)) / GAP_UNIT
                 for each in (sim, window._simulation))
     np.testing.assert_allclose(one, two, atol=1e-3)
-    assert device.to_host(window._simulation.particles.cracked).any()
+    assert device.to_host(window._simulation.particles.gap).any()
