@@ -137,9 +137,8 @@ def torn(sim: Simulation) -> None:
 
 @pytest.mark.warp
 def test_what_was_lost_is_known_and_outlives_a_state(device: Device) -> None:
-    make = lambda: block(  # noqa: E731
-        device, (9, 7, 5), material=tough(0.5), horizon=HORIZON, contact_stiffness=1e10)
-    sim = make()
+    sim, other = (block(device, (9, 7, 5), material=tough(0.5), horizon=HORIZON,
+                        contact_stiffness=1e10) for _ in range(2))
     torn(sim)
     sim.advance(2 * EVERY + 3)
     assert 0.2 * sim.initial_bonds.sum() < 2 * sim.n_bonds < 0.98 * sim.initial_bonds.sum()
@@ -156,7 +155,6 @@ def test_what_was_lost_is_known_and_outlives_a_state(device: Device) -> None:
 
     state = {name: value.copy() for name, value in sim.state().items()}
     sim.advance(3 * EVERY)
-    other = make()
     other.restore(state)
     other.advance(3 * EVERY)
     for name, value in sim.state().items():
