@@ -51,34 +51,37 @@ DEVICE Bond bond_of_row(
     return bond_now(xi, u, rest2, lane_sqrt(rest2), live, false, zero);
 }
 
-// How far the ends of the bonds of particle i of cluster a with the lanes of cluster b have lost
-// others toward each other.
-DEVICE lane_f crossing_of_row(const Limits &limits, int64 a, int i, int64 b, const lane_f *xi)
+// Break what is stretched too far of the bonds of particle i of cluster a with the lanes of cluster b;
+// return their bits.
+DEVICE_RARE int break_row(
+    const BondLaw &law, const RestShape &shape, const Limits &limits, int64 a, int i, int64 b,
+    uint64 pair_weak, Bond &bond)
 {
-    lane_f here[3], there[3];
-    for (int k = 0; k < 3; ++k) {
-        const float *gap = limits.gap + k * limits.gap_stride;
-        here[k] = lane_splat(gap[LANES * a + i]);
-        there[k] = lane_load(gap + LANES * b);
-    }
-    return crossing(xi, lane_sqrt(rest_squared(xi)), here, there);
-}
+    const int weak = (int)(pair_weak >> (LANES * i)) & ROW_BITS;
+    const lane_f here = lane_splat(limits.threshold[LANES * a + i]);
+    const lane_f there = lane_load(limits.threshold + LANES * b);
+    if (!asks_for_cracks(law)) return bond_break(law, here, there, weak, lane_splat(0.0f), bond);
 
-// Note the directions of bonds that broke between particles of two clusters.
-DEVICE void note_broken(
-    INOUT int64 *lost, const float *rest, const lane_f *rest_b, int64 a, int64 b, uint64 broken)
-{
-    FOR_ROWS(i, broken) {
-        lane_f away[3];
-        for (int k = 0; k < 3; ++k)
-            away[k] = rest_b[k] - lane_splat(rest[LANES * (3 * a + k) + i]);
-        FOR_LANES(j) {
-            // All lanes have to ask for theirs.
-            const Vec3 there = make_vec3(
-                lane_get(away[0], j), lane_get(away[1], j), lane_get(away[2], j));
-            if (broken >> (LANES * i + j) & 1) note_lost(lost, LANES * a + i, LANES * b + j, there);
-        }
+    // How far the ends have lost others toward each other, and which way they lose these.
+    lane_f away[3], xi[3], gap_here[3], gap_there[3];
+    load_rest(shape.origin, shape.rest, (int)a, (int)b, away);
+    for (int k = 0; k < 3; ++k) {
+        away[k] = away[k] - lane_splat(shape.rest[LANES * (3 * a + k) + i]);
+        xi[k] = lane_splat(0.0f) - away[k];
+        const float *gap = limits.gap + k * limits.gap_stride;
+        gap_here[k] = lane_splat(gap[LANES * a + i]);
+        gap_there[k] = lane_load(gap + LANES * b);
     }
+    const lane_f across = crossing(xi, lane_sqrt(rest_squared(xi)), gap_here, gap_there);
+    const int torn = bond_break(law, here, there, weak, across, bond);
+    if (!torn) return 0;
+    FOR_LANES(j) {
+        // All lanes have to ask for theirs.
+        const Vec3 direction = make_vec3(
+            lane_get(away[0], j), lane_get(away[1], j), lane_get(away[2], j));
+        if (torn >> j & 1) note_lost(limits.lost, LANES * a + i, LANES * b + j, direction);
+    }
+    return torn;
 }
 
 // Number of the pair of clusters whose first is a, or -1.
@@ -139,7 +142,7 @@ KERNEL void bond_forces(
     const lane_f zero = lane_splat(0.0f);
     FOR_EACH_GROUP(tile, n_tiles, 1) {
         const float edge = shape.edge, *rest = shape.rest, *weight = shape.weight;
-        const float *per_scale = shape.per_scale, *threshold = limits.threshold;
+        const float *per_scale = shape.per_scale;
         const double *origin = shape.origin;
         const int *pair_second = pairs.pair_second, *pair_slot = pairs.pair_slot;
         for (int64 s = pairs.tile_slot[tile]; s < pairs.tile_slot[tile + 1]; ++s)
@@ -172,12 +175,11 @@ KERNEL void bond_forces(
                         rest, displacement, a, i, row, rest_b, moved_b, zero, xi);
                     const int64 at = LANES * (int64)a + i;
                     if (UNLIKELY(bond_may_break(bond, safe))) {
-                        const lane_f across =
-                            asks_for_cracks(own_law) ? crossing_of_row(limits, a, i, b, xi) : zero;
-                        const int torn = bond_break(
-                            own_law, lane_splat(threshold[at]),
-                            lane_load(threshold + LANES * (int64)b),
-                            (int)(pair_weak[p] >> (LANES * i)) & ROW_BITS, across, bond);
+                        // A copy: what is handed over must be in memory, and would be in all passes.
+                        Bond stretched = bond;
+                        const int torn =
+                            break_row(own_law, shape, limits, a, i, b, pair_weak[p], stretched);
+                        bond = stretched;
                         broken |= (uint64)torn << (LANES * i);
                     }
 
@@ -200,8 +202,6 @@ KERNEL void bond_forces(
                         const uint64 below = (rest_bits & (0 - rest_bits)) - 1;
                         edge_step[pair_edge_start[p] + bit_count(edges & below)] = step[0] + 1;
                     }
-                    if (asks_for_cracks(own_law))
-                        note_broken(limits.lost, rest, rest_b, a, b, broken);
                 }
                 float *to = slot + LANES * 4 * (int64)pair_slot[p];
                 for (int k = 0; k < 3; ++k)
