@@ -35,17 +35,16 @@ DEVICE void load_rest(
     }
 }
 
-// The bonds, `live` of them, of particle i of cluster a with the lanes of cluster b, and their
-// rest vectors.
+// The bonds, `live` of them, of particle i of a cluster, whose rest positions and displacements are
+// given, with the lanes of cluster b, and their rest vectors.
 DEVICE Bond bond_of_row(
-    const float *rest, const int *displacement, int64 a, int i, int live,
+    const float *rest_a, const int *moved_a, int i, int live,
     const lane_f *rest_b, const lane_i *moved_b, lane_f zero, lane_f *xi)
 {
     lane_f u[3];
     for (int k = 0; k < 3; ++k) {
-        const int64 at = LANES * (3 * a + k) + i;
-        xi[k] = lane_splat(rest[at]) - rest_b[k];
-        u[k] = lane_float(lane_splat(displacement[at]) - moved_b[k]);
+        xi[k] = lane_splat(rest_a[LANES * k + i]) - rest_b[k];
+        u[k] = lane_float(lane_splat(moved_a[LANES * k + i]) - moved_b[k]);
     }
     const lane_f rest2 = rest_squared(xi);
     return bond_now(xi, u, rest2, lane_sqrt(rest2), live, false, zero);
@@ -151,6 +150,9 @@ KERNEL void bond_forces(
         for (int a = pairs.tile_start[tile]; a < pairs.tile_start[tile + 1]; ++a) {
             const BondLaw own_law = bond_law(limits.law, limits.body[a]);
             const lane_f safe = safe_stretch(own_law, limits.least_threshold, is_weakened);
+            // One place each, from which rows are reached: indices would fill the registers.
+            const float *rest_a = rest + LANES * 3 * (int64)a, *weight_a = weight + LANES * (int64)a;
+            const int *moved_a = displacement + LANES * 3 * (int64)a;
             lane_f sum[LANES][4];
             UNROLL for (int i = 0; i < LANES; ++i)
                 for (int k = 0; k < 4; ++k) sum[i][k] = zero;
@@ -171,9 +173,7 @@ KERNEL void bond_forces(
                 FOR_ROWS(i, live) {
                     lane_f xi[3];
                     const int row = (int)(live >> (LANES * i));
-                    Bond bond = bond_of_row(
-                        rest, displacement, a, i, row, rest_b, moved_b, zero, xi);
-                    const int64 at = LANES * (int64)a + i;
+                    Bond bond = bond_of_row(rest_a, moved_a, i, row, rest_b, moved_b, zero, xi);
                     if (UNLIKELY(bond_may_break(bond, safe))) {
                         // A copy: what is handed over must be in memory, and would be in all passes.
                         Bond stretched = bond;
@@ -184,7 +184,7 @@ KERNEL void bond_forces(
                     }
 
                     // Pull both ends together, along the bond.
-                    lane_f pull = bond_force(own_law, bond) * (weight_b * weight[at]);
+                    lane_f pull = bond_force(own_law, bond) * (weight_b * weight_a[i]);
                     if (edge > 0.0f) pull = pull * volume_share(xi, edge, per_scale[a]);
                     for (int k = 0; k < 3; ++k) {
                         sum[i][k] = lane_fnma(pull, bond.y[k], sum[i][k]);
@@ -291,7 +291,8 @@ KERNEL void bond_sums(
                     lane_f xi[3];
                     const int row = (int)(live >> (LANES * i));
                     const Bond bond = bond_of_row(
-                        rest, displacement, a, i, row, rest_b, moved_b, zero, xi);
+                        rest + LANES * 3 * (int64)a, displacement + LANES * 3 * (int64)a, i, row,
+                        rest_b, moved_b, zero, xi);
                     const lane_i on = lane_from_bits(row);
                     const lane_f rest_length = lane_sqrt(rest_squared(xi)) * unit;
                     const lane_f share = lane_select(
