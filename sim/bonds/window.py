@@ -128,11 +128,12 @@ class BondWindow:
     def broke(self) -> tuple[Array, Array]:
         """Return the edges that broke here, ascending int32, and the step each broke in.
 
-        Where pieces are what bonds hold, it is the present step.
+        Where pieces are what bonds hold, these are all that are between pieces now, also those
+        whose own bonds broke in windows of before, and it is the present step.
         """
         edge, step = self._simulation.broken_edges(self._start)
         if self._simulation.settings.pieces == "held":
-            edge = np.intersect1d(edge, self._simulation.open_edges())
+            edge = self._simulation.open_edges()
             step = np.full(len(edge), self.step)
         return self._simulation.specimen.edge[edge].astype(np.int32), step
 

@@ -214,3 +214,22 @@ def test_a_subset_keeps_bodies_and_edges(device: Device) -> None:
     with pytest.raises(ValueError, match="must rise"):
         BondWindow(device, make(TWO), element[::-1], np.zeros(37), NONE,
                    solid.position[element], solid.position[element], 0)
+
+
+def test_what_tore_in_windows_of_before_is_told_when_it_parts(device: Device) -> None:
+    """First the bonds of all faces of a plane but one column go, then those that held it."""
+    body = Body(name="block", material="glass", cells=(8, 4, 4), spacing=SPACING)
+    world = make([body], pieces="held", horizon=2.0)
+    rest, edge = world.solid.position, world.solid.edge
+    pairs = np.argwhere(np.triu((rest[:, None, 0] < 0.0) != (rest[None, :, 0] < 0.0)))
+    plane = np.flatnonzero((rest[edge[:, 0], 0] < 0.0) != (rest[edge[:, 1], 0] < 0.0))
+
+    def window(dead: np.ndarray) -> BondWindow:
+        return BondWindow(device, world, np.arange(len(rest)), np.zeros(len(rest), np.int32),
+                          dead.astype(np.int32), rest, np.zeros_like(rest), 0)
+
+    holds = (rest[pairs, 1] > 0.0).any(axis=1)
+    torn = window(pairs[~holds])
+    assert not len(torn.broke()[0]) and not len(torn.broken())
+    parted = window(pairs)
+    assert np.array_equal(parted.broke()[0], plane) and np.array_equal(parted.broken(), plane)
