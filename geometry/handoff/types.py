@@ -146,6 +146,9 @@ class Motion(Record):
     turned_element: Array = empty(np.int32)              # (s,)
     turned_rotation: Array = empty(np.float64, 3, 3)     # (s, 3, 3): world from rest
     turned_velocity: Array = empty(np.float64, 3)        # (s, 3) [rad/s], in world axes
+    # Of solvers to which pieces are more than what faces divide: adjacency edges whose own bond
+    # broke since the last frame, though their elements are still of one piece.
+    torn_edge: Array = empty(np.int32)         # (t,)
     # Of solvers that remesh: the element of the Solid that each came from, by which names
     # survive. Empty: each is its own.
     element_parent: Array = empty(np.int32)    # (n,)
@@ -173,6 +176,10 @@ class Lineage(Record):
                              #   change_start[f] .. change_start[f + 1]
     change_particle: Array   # (c,) int32
     change_fragment: Array   # (c,) int32
+    # Cracks: the adjacency edges that broke while both elements were of one piece, each once, in
+    # order of the frames; those of frame first_frame + f begin at torn_start[f].
+    torn_start: Array = field(default_factory=lambda: np.zeros(1, np.int64))  # (frames + 1,)
+    torn_edge: Array = empty(np.int32)         # (t,)
 
 
 @dataclass
@@ -202,10 +209,12 @@ class Pieces(Record):
     damage: Array                # (n,) float32: of each particle, carried along
     projectile_position: Array   # (p, 3) float64 [m]
     projectile_radius: Array     # (p,) float64 [m]
-    # All empty for rigid pieces.
+    # Empty for rigid pieces.
     node_offset: Array = empty(np.float32, 3)  # (w, 3) [m], in the piece's own frame
     node_copy: Array = empty(np.int32, 3)      # (s, 3): element, vertex, its node there; sorted
-    crack_edge: Array = empty(np.int32)        # (e,): adjacency edges open within a piece
+    # Adjacency edges that a crack opened within a piece, be it that the piece has come apart there
+    # since (:func:`vfx.geometry.handoff.open_faces.crack_edges`).
+    crack_edge: Array = empty(np.int32)        # (e,), ascending
 
     @property
     def is_rigid(self) -> bool:

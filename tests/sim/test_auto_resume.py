@@ -71,7 +71,7 @@ def test_a_state_goes_on_bit_for_bit_in_every_phase(device: Device) -> None:
     same(killed.state(), end)
     assert killed.tallies() == straight.tallies()
     one, two = killed.frame(3, 0.0), straight.frame(3, 0.0)
-    for name in ("position", "velocity", "damage", "broken_edge", "turned_rotation"):
+    for name in ("position", "velocity", "damage", "broken_edge", "torn_edge", "turned_rotation"):
         assert np.array_equal(getattr(one, name), getattr(two, name)), name
 
 
@@ -87,15 +87,21 @@ def test_pieces_of_time_do_not_count(device: Device) -> None:
 
 @pytest.mark.parametrize("pieces", ["faces", "held"])
 def test_frames_tell_every_break(device: Device, pieces: str) -> None:
-    solver, told, since = make(device, pieces), [], 0.0
+    solver, told, torn, since = make(device, pieces), [], [np.zeros(0, int)], 0.0
     for time in np.linspace(0.0, END, 60)[1:]:
         run(solver, float(time))
-        told.append(solver.frame(0, since).broken_edge)
+        motion = solver.frame(0, since)
+        told.append(motion.broken_edge)
+        torn.append(motion.torn_edge)
         since = solver.time
         every = np.sort(np.concatenate(told))
         # What parts within a tick may be told by the frame in it and by the next one.
         assert np.array_equal(every if pieces == "faces" else np.unique(every), solver.broken())
     assert sum(map(len, told)) > 30
+    # What tore within a piece is told, too; where faces alone decide, nothing of that kind is left.
+    assert (len(np.concatenate(torn)) > 0) == (pieces == "held")
+    own = np.flatnonzero(np.isfinite(solver._torn_at))
+    assert np.isin(own, np.concatenate(told + torn)).all()
 
 
 @pytest.mark.parametrize("threads", [2])

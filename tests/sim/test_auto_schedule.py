@@ -288,6 +288,17 @@ def test_cracks_part_a_body_from_the_start(device: Device) -> None:
                                atol=0.01 * SPACING)
 
 
+def test_a_cut_that_ends_within_a_body_is_told_as_a_crack(device: Device) -> None:
+    cut = Crack(origin=(0.0, 0.5, -1.0), u=(0.0, 2.0, 0.0), v=(0.0, 0.0, 2.0))
+    solver = auto_solver(device, [block((6, 4, 3), center=(0.0, 0.5, 0.0))], cracks=[cut])
+    place = solver._world.solid.position[solver._world.solid.edge]
+    crossing = np.flatnonzero((place[:, 0, 0] * place[:, 1, 0] < 0.0)
+                              & (place[:, 0, 1] > 0.5))
+    assert not len(solver.broken()) and solver.tallies()["rigid_pieces"] == 1
+    assert np.array_equal(solver.frame(0, -1.0).torn_edge, crossing)
+    assert not len(solver.frame(0, 0.0).torn_edge)
+
+
 def test_a_keyed_collider_breaks_what_it_hits(device: Device) -> None:
     wall = Collider(shape="box", size=(0.04, 0.2, 0.2), keys=(
         (0.0, -0.2, 0.0, 0.0), (0.1, 0.1, 0.0, 0.0), (0.2, 0.1, 0.0, 0.0)))

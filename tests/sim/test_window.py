@@ -231,5 +231,7 @@ def test_what_tore_in_windows_of_before_is_told_when_it_parts(device: Device) ->
     holds = (rest[pairs, 1] > 0.0).any(axis=1)
     torn = window(pairs[~holds])
     assert not len(torn.broke()[0]) and not len(torn.broken())
+    assert 0 < len(torn.gone()) < len(plane) and np.isin(torn.gone(), plane).all()
     parted = window(pairs)
+    assert np.array_equal(parted.gone(), plane)
     assert np.array_equal(parted.broke()[0], plane) and np.array_equal(parted.broken(), plane)
