@@ -3,6 +3,13 @@
 A face is open on the outside of a body, between two pieces, and where a crack within a piece has
 parted its two elements. One inside of the matter belongs to two elements: open, it is seen from
 both, so it counts twice, each copy facing out of the element that owns it.
+
+Within a piece not every face is open whose own bond broke: one among others that hold cannot gape.
+Around a vertex, elements fall into groups joined by faces that did not break
+(:mod:`vfx.geometry.handoff.corner_groups`). A face is open if at one of its corners, at least, its
+two elements are of different groups: it is then part of a sheet of broken faces that reaches around
+that corner. A crack so begins with its second face in a plate of one layer of elements, and with
+the fourth around a point inside; what is scattered beside it stays closed.
 """
 
 from __future__ import annotations
@@ -11,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vfx.geometry.handoff.corner_groups import corner_groups
 from vfx.geometry.handoff.faces import spans
 from vfx.geometry.handoff.types import Array, Faces
 
@@ -34,7 +42,7 @@ def are_open(faces: Faces, piece: Array, crack_edge: Array = _NONE) -> Array:
     """Return (f,) bool: which of all the faces are open.
 
     ``piece`` (n,) is the piece of each element, ``crack_edge`` (e,) the edges within pieces
-    that do not hold any more.
+    that are open, as :func:`crack_edges` says.
     """
     first, second = faces.side[:, 0], faces.side[:, 1]
     is_open: Array = (second < 0) | (piece[first] != piece[second])
@@ -54,6 +62,28 @@ def open_faces(faces: Faces, piece: Array, crack_edge: Array = _NONE) -> OpenFac
         owner=np.concatenate([first[front], second[back]]),
         reverse=np.repeat([False, True], [len(front), len(back)]),
         is_fracture=np.concatenate([inner[front], inner[back]]))
+
+
+def crack_edges(faces: Faces, piece: Array, torn: Array) -> Array:
+    """Return which of the edges ``torn`` (t,) are open, (e,) int32, ascending.
+
+    ``torn`` broke while their elements were of one piece. If these are of different pieces by now,
+    the edge is open; within a piece it is if one of its faces parts anything, as above.
+    """
+    torn = np.unique(torn)
+    face = faces_of_edges(faces, torn)
+    first, second = faces.side[face, 0], faces.side[face, 1]
+    within = face[piece[first] == piece[second]]
+    if not len(within):
+        return torn.astype(np.int32)
+    around = np.zeros(len(faces.vertex), bool)
+    around[faces.corner[spans(faces.start[within], np.diff(faces.start)[within])]] = True
+    groups = corner_groups(faces, are_open(faces, piece, torn), around)
+    inner = groups.other >= 0
+    parts = groups.group[groups.own[inner]] != groups.group[groups.other[inner]]
+    opens = piece[faces.side[:faces.n_inner, 0]] != piece[faces.side[:faces.n_inner, 1]]
+    opens[groups.face[inner][parts]] = True
+    return np.unique(faces.edge[face[opens[face]]]).astype(np.int32)
 
 
 def faces_of_edges(faces: Faces, edge: Array) -> Array:

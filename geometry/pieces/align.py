@@ -27,11 +27,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from vfx.geometry.handoff.types import Array, Lineage, Motion, Pieces, Solid
+from vfx.geometry.handoff.faces import all_faces
+from vfx.geometry.handoff.open_faces import crack_edges
+from vfx.geometry.handoff.types import Array, Faces, Lineage, Motion, Pieces, Solid
+from vfx.geometry.pieces.cracks import torn_edges
 from vfx.geometry.pieces.kabsch import LINE, POINT, UNIQUE, RigidFit, fit_rigid
 from vfx.geometry.pieces.lineage import check_frame, labels_at
 from vfx.geometry.pieces.transition import Transition, difference, pending
@@ -110,7 +114,17 @@ class Aligner:
             damage=motion.damage,
             projectile_position=motion.projectile_position,
             projectile_radius=motion.projectile_radius,
+            crack_edge=self._cracks(frame, label),
         )
+
+    def _cracks(self, frame: int, label: Array) -> Array:
+        """Return the edges (e,) int32 that cracks within pieces have opened by ``frame``."""
+        torn = torn_edges(self._lineage, frame)
+        return crack_edges(self._faces, label, torn) if len(torn) else torn
+
+    @cached_property
+    def _faces(self) -> Faces:
+        return all_faces(self._solid)
 
     def _motion(self, frame: int) -> Motion:
         """Return the motion of ``frame``, checked; the last two read are kept."""

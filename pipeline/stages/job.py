@@ -62,12 +62,13 @@ class Job:
         return [frame for frame, state in states.items()
                 if self.force or state is not State.DONE]
 
-    def read(self, result: str, frame: int, names: Iterable[str] | None = None) -> Arrays:
+    def read(self, result: str, frame: int, names: Iterable[str] | None = None,
+             optional: Iterable[str] = ()) -> Arrays:
         """Read a result that the stage takes; raise with the command that remakes a bad one."""
         stage = self.stage.giver(result)
         path = self.work.path(stage, frame)
         try:
-            return read_npz(path, names)
+            return read_npz(path, names, optional)
         except (DamagedFile, MissingInput) as error:
             raise MissingInput(f"{error}; make it again with:\n"
                                f"  {self.command(stage, [frame])}") from None

@@ -6,13 +6,16 @@ before it shares the frames of align out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from vfx.pipeline.work.cache import locked
 from vfx.pipeline.work.manifest import State
 
 if TYPE_CHECKING:
+    from vfx.geometry.handoff.types import Array
     from vfx.pipeline.shot.shot_file import Shot
     from vfx.pipeline.stages.job import Job
 
@@ -25,6 +28,7 @@ def follow_lineage(job: Job) -> None:
     One that goes on beyond it says the same of the frames before, and is left as it is.
     """
     from vfx.geometry.handoff.types import Solid
+    from vfx.geometry.pieces.cracks import with_cracks
     from vfx.geometry.pieces.lineage import build_lineage
 
     with locked(job.work.folder_of(job.stage) / LOCK_FILE):
@@ -36,10 +40,16 @@ def follow_lineage(job: Job) -> None:
             return
         job.progress.update(None, 0.0)
         solid = Solid.from_arrays(job.read("solid", job.shot.first_frame))
-        broken = ((frame, job.read("motion", frame, ["broken_edge"])["broken_edge"])
-                  for frame in job.frames)
-        lineage = build_lineage(solid, broken, job.shot.first_frame)
-        job.publish(job.frames[-1], lineage.to_arrays())
+        own: list[Array] = []
+
+        def broken() -> Iterator[tuple[int, Array]]:
+            for frame in job.frames:
+                motion = job.read("motion", frame, ("broken_edge",), ("torn_edge",))
+                own.append(np.concatenate([*motion.values()]))
+                yield frame, motion["broken_edge"]
+
+        lineage = build_lineage(solid, broken(), job.shot.first_frame)
+        job.publish(job.frames[-1], with_cracks(lineage, solid, own).to_arrays())
         job.made.update(job.frames)
     job.progress.update(None, 1.0)
     job.finish({})

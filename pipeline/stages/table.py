@@ -149,14 +149,14 @@ SIM = Stage(
     warnings=(checks.start_warnings,), room=needs.sim_room)
 
 LINEAGE = Stage(
-    "lineage", 1, lineage.follow_lineage,
+    "lineage", 2, lineage.follow_lineage,
     takes=(result_of(GEOMETRY), result_so_far(SIM)),
     gives="lineage", file_name="lineage.npz", folder_name="align",
     is_through=True, aids=lineage.aids,
     checks=(checks.meshes, checks.uv))
 
 ALIGN = Stage(
-    "align", 1, align.align_pieces,
+    "align", 2, align.align_pieces,
     takes=(result_of(GEOMETRY), result_so_far(SIM), guide_from(LINEAGE),
            settings("shot.density", _density), settings("shot.align", _align)),
     gives="fragments", file_name="frame.{frame:04d}.npz",

@@ -101,12 +101,14 @@ def write_npz(path: Path, arrays: Arrays) -> Published:
     return publish(path, lambda temporary: _save_npz(temporary, arrays))
 
 
-def read_npz(path: Path, names: Iterable[str] | None = None) -> Arrays:
+def read_npz(path: Path, names: Iterable[str] | None = None,
+             optional: Iterable[str] = ()) -> Arrays:
     """Read arrays of an npz, every byte of them checked; never unpickles.
 
-    Reads all members, and then the seal must hold; or only ``names``, each to its end, so that
-    its checksum is compared. A file without a seal, of a version before, vouches for nothing: it
-    has no fingerprint. Raises DamagedFile if anything is amiss.
+    Reads all members, and then the seal must hold; or only ``names``, and those of ``optional``
+    that are there, each to its end, so that its checksum is compared. A file without a seal, of a
+    version before, vouches for nothing: it has no fingerprint. Raises DamagedFile if anything is
+    amiss.
     """
     try:
         sealed = has_good_seal(path) if names is None else None
@@ -116,7 +118,8 @@ def read_npz(path: Path, names: Iterable[str] | None = None) -> Arrays:
             if names is None and sealed is None and archive.comment:
                 raise ValueError("its seal is broken")
             members = {name.removesuffix(".npy"): name for name in archive.namelist()}
-            wanted = members if names is None else names
+            wanted = members if names is None else [
+                *names, *(name for name in optional if name in members)]
             arrays = {name: _read_member(archive, members[name]) for name in wanted}
     except FileNotFoundError:
         raise MissingInput(f"{path}: there is no such file") from None

@@ -96,6 +96,10 @@ def test_equal_arrays_make_equal_files(tmp_path: Path) -> None:
     read = read_npz(tmp_path / "a.npz")
     assert all(np.array_equal(read[name], arrays[name]) for name in arrays)
     assert read_npz(tmp_path / "a.npz", ["frame"]).keys() == {"frame"}
+    later = read_npz(tmp_path / "a.npz", ["frame"], ["of_a_later_version"])
+    assert later.keys() == {"frame"}, "what a file of before lacks may be missing"
+    with pytest.raises(DamagedFile):
+        read_npz(tmp_path / "a.npz", ["of_a_later_version"])
 
 
 def test_objects_are_neither_written_nor_read(tmp_path: Path) -> None:
