@@ -28,6 +28,7 @@ from vfx.device import Device
 from vfx.geometry.handoff.faces import all_faces
 from vfx.geometry.handoff.products import along
 from vfx.geometry.handoff.types import Array, Faces, Pieces, Solid
+from vfx.raytrace.boundary.cracked import crack_widths
 from vfx.raytrace.boundary.make import make_boundary
 from vfx.raytrace.camera.camera import CameraRays, View, camera_view
 from vfx.raytrace.camera.motion import Neighbors, forward_motion, moved_pieces, shutter_times
@@ -233,7 +234,7 @@ def frame_scene(device: Device, solid: Solid, faces: Faces, pieces: Pieces,
                 around: Surroundings, sky: Sky, film: Film, camera: Camera, view: View) -> Scene:
     """Return the scene of a frame as a camera sees it."""
     reach = float(np.linalg.norm(np.array(camera.target) - view.eye))
-    return Scene(device, make_boundary(device, solid, faces, pieces), solid, pieces, around,
-                 sky, film, eye=view.eye, reach=reach,
+    boundary = make_boundary(device, solid, faces, pieces, crack_widths(solid, around.looks))
+    return Scene(device, boundary, solid, pieces, around, sky, film, eye=view.eye, reach=reach,
                  pixel_angle=2.0 * view.half_height / film.resolution[1],
                  fade_distance=FADE_DISTANCES * reach)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, Literal
 
 from vfx.geometry.handoff.bodies import Vector
 from vfx.geometry.handoff.schema import REQUIRED, setting
@@ -15,6 +16,11 @@ PASSES = ("beauty", "depth", "N", "P", "forward", "albedo", "diffuse", "specular
           "shadow", "fragment", "damage", "mask", "cryptomatte")
 #: The least way from one camera key to the next [frames].
 CLOSEST_KEYS = 1e-3
+_WIDTH: dict[str, Any] = {"unit": "m", "at_least": 0.0, "at_most": 1e6}
+_CRACK_WIDTH = (
+    "How wide cracks gape that have not parted a piece yet, as gaps of air: they glint in glass "
+    "and are dark lines elsewhere. \"auto\" is 0.04 of the size of the elements beside them; half "
+    "of that size is the most, 0 shows none. Only broken faces have it.")
 
 
 @dataclass(frozen=True)
@@ -126,6 +132,7 @@ class Look:
     specular: float = setting(
         0.06, "Specular reflectance at normal incidence.", at_least=0.0, at_most=1.0)
     shininess: float = setting(200.0, "Blinn-Phong exponent.", at_least=1.0, at_most=1e5)
+    crack_width: float | Literal["auto"] = setting("auto", _CRACK_WIDTH, **_WIDTH)
 
 
 @dataclass(frozen=True)
@@ -166,6 +173,7 @@ class Finish:
         0.0, "Slope of a rough surface; 0 is smooth.", at_least=0.0, at_most=5.0)
     bump_size: float = setting(
         0.0, "Size of the bumps; 0 takes twice lambda.", unit="m", at_least=0.0, at_most=1e6)
+    crack_width: float | Literal["auto"] = setting("auto", _CRACK_WIDTH, **_WIDTH)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ def deforming_boundary(device: Device, solid: Solid, faces: Faces, pieces: Piece
     node = corner_nodes(pieces, len(faces.vertex), np.repeat(chosen.owner, count),
                         faces.corner[spans(faces.start[chosen.face], count)])
     place = faces.vertex[node_vertices(pieces, len(faces.vertex))] + pieces.node_offset
-    corners = Corners(np.cumsum(count) - count, node.astype(np.int32), place)
+    corners = Corners(np.cumsum(count) - count, count, node.astype(np.int32), place)
     boundary = fan_boundary(device, solid, faces, pieces, chosen, corners,
                             _deformed_normals(faces, pieces))
     rest_pose = device.from_host(_rest_poses(device, faces, pieces, chosen, corners, boundary))

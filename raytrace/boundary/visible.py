@@ -62,6 +62,7 @@ class Corners:
     """Where the corners of open faces are in their pieces' own frames, before these are moved."""
 
     start: Array          # (f,) int64: first corner of each open face
+    count: Array          # (f,) its corners
     corner: Array         # (c,) int32: index of each corner's place
     place: Array          # (v, 3) float64 [m]
 
@@ -73,7 +74,7 @@ def fan_boundary(device: Device, solid: Solid, faces: Faces, pieces: Pieces, cho
     normal (cs, 3) float32: shading normals in the axes of the pieces.
     """
     piece = np.searchsorted(pieces.id, pieces.fragment).astype(np.int32)[chosen.owner]
-    count = (faces.start[chosen.face + 1] - faces.start[chosen.face]).astype(np.int32)
+    count = corners.count.astype(np.int32)
     first = np.cumsum(count - 2, dtype=np.int64) - (count - 2)
     n_triangles = int(first[-1] + count[-1] - 2) if len(first) else 0
     if n_triangles > MAX_TRIANGLES:
@@ -102,7 +103,7 @@ def fan_boundary(device: Device, solid: Solid, faces: Faces, pieces: Pieces, cho
         twin=device.from_host(_twins(chosen)), dress=device.from_host(dress.astype(np.int32)),
         normal=device.from_host(normal), uv=device.from_host(faces.uv),
         piece_id=device.from_host(pieces.id), body=_bodies(solid, pieces), pose=pose,
-        rest_pose=pose, is_rigid=True, group=_triangle_group(faces))
+        rest_pose=pose, is_rigid=True, group=_triangle_group(faces, count))
 
 
 def _about_the_middle(corners: Corners, pieces: Pieces, piece: Array) -> Array:
@@ -139,7 +140,7 @@ def _bodies(solid: Solid, pieces: Pieces) -> Array:
     return body
 
 
-def _triangle_group(faces: Faces) -> int:
+def _triangle_group(faces: Faces, count: Array) -> int:
     """Return how many triangles in a row belong together: two where all faces are squares."""
-    corners = np.diff(faces.start)
+    corners = np.concatenate([np.diff(faces.start), count])
     return 2 if len(corners) and int(corners.min()) == int(corners.max()) == 4 else 1

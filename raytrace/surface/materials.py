@@ -93,7 +93,8 @@ def material_look(look: Look | MaterialLook) -> MaterialLook:
         return look
     specular = (look.specular,) * 3
     return MaterialLook(*(
-        Finish(kind="phong", albedo=albedo, specular=specular, shininess=look.shininess)
+        Finish(kind="phong", albedo=albedo, specular=specular, shininess=look.shininess,
+               crack_width=look.crack_width)
         for albedo in (look.albedo, look.fracture_albedo)))
 
 

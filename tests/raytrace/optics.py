@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from vfx.geometry.handoff.faces import all_faces
+from vfx.raytrace.boundary.cracked import crack_widths
 from vfx.raytrace.boundary.make import make_boundary
 from vfx.raytrace.light.environment import pixel_directions
 from vfx.raytrace.light.lights import sky_on_device
@@ -58,7 +59,8 @@ def traced_light(device, solid, pieces, look, origin, direction, sky, *, samples
     film = Film(resolution=(8, 8), samples=samples, color_space="linear-rec709", **settings)
     around = Surroundings(light, area_lights, {"stone": look}, floor or Plane(enabled=False),
                           floor_look or FloorLook(), None)
-    boundary = make_boundary(device, solid, all_faces(solid), pieces)
+    boundary = make_boundary(device, solid, all_faces(solid), pieces,
+                             crack_widths(solid, around.looks))
     scene = Scene(device, boundary, solid, pieces, around, sky_on_device(device, sky), film,
                   eye=np.array(eye), reach=1.0, pixel_angle=1e-4, fade_distance=1e9)
     n = len(origin)
