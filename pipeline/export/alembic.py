@@ -1,7 +1,8 @@
 """``vfx export --to abc``: every piece as a moving mesh in one Alembic archive.
 
-Alembic has no materials and no instances: fracture faces are a face set ``interior``, and all
-pieces, debris too, are meshes. Faces run clockwise, as the programs that read it expect.
+Alembic has no materials and no instances: fracture faces are a face set ``interior``, those of
+cracks within a piece a face set ``cracks``, and all pieces, debris too, are meshes. Faces run
+clockwise, as the programs that read it expect.
 """
 
 from __future__ import annotations
@@ -103,10 +104,12 @@ def _write_mesh(xform: Any, piece: Piece) -> None:
         ON3fGeomParamSample(imath.V3fArrayFromBuffer(_rows(shape.normal[flipped])), scope))
     schema = OPolyMesh(xform, "mesh").getSchema()
     schema.set(sample)
-    fracture = np.flatnonzero(shape.is_fracture).astype(np.int32)
-    if len(fracture):
-        schema.createFaceSet("interior").getSchema().set(
-            OFaceSetSchemaSample(imath.IntArrayFromBuffer(np.ascontiguousarray(fracture))))
+    for name, chosen in (("interior", shape.is_fracture & ~shape.is_crack),
+                         ("cracks", shape.is_crack)):
+        if chosen.any():
+            face = np.flatnonzero(chosen).astype(np.int32)
+            schema.createFaceSet(name).getSchema().set(
+                OFaceSetSchemaSample(imath.IntArrayFromBuffer(face)))
 
 
 def _clockwise(count: Array) -> Array:

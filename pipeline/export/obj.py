@@ -1,7 +1,8 @@
 """``vfx export --to obj``: the pieces of a frame where they are, one object each.
 
 A file a frame, with one material library beside them; fracture faces have a material of their
-own. OBJ knows no motion: for that there are USD and Alembic.
+own, and those of cracks within a piece a group, too. OBJ knows no motion: for that there are USD
+and Alembic.
 """
 
 from __future__ import annotations
@@ -40,10 +41,15 @@ def write_obj(folder: Path, reader: PieceReader, frame: int) -> Path:
                            normal_index.ravel() + first_normal], axis=1)
         material = str(reader.solid.material_name[piece.body])
         broken = fracture_name(material, reader.work.shot.looks)
-        for finish, chosen in ((material, ~mesh.is_fracture), (broken, mesh.is_fracture)):
+        for finish, chosen in ((material, ~mesh.is_fracture),
+                               (broken, mesh.is_fracture & ~mesh.is_crack)):
             if chosen.any():
                 text.write(f"usemtl {finish}\n")
                 _write_faces(text, mesh.count, corner, chosen)
+        if mesh.is_crack.any():
+            text.write(f"g {piece.name}_cracks\nusemtl {broken}\n")
+            _write_faces(text, mesh.count, corner, mesh.is_crack)
+            text.write("g default\n")
         first_point += len(point)
         first_uv += len(uv)
         first_normal += len(normal)

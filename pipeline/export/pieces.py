@@ -31,7 +31,10 @@ if TYPE_CHECKING:
 
 @dataclass
 class PieceMesh:
-    """A closed polygon mesh at rest, in world axes; corners are anticlockwise from outside."""
+    """A closed polygon mesh at rest, in world axes; corners are anticlockwise from outside.
+
+    Cracks that end within the piece are slits: both sides at one place, with points of their own.
+    """
 
     point: Array             # (v, 3) float64 [m]
     count: Array             # (f,) int32: corners of each face
@@ -39,6 +42,7 @@ class PieceMesh:
     normal: Array            # (c, 3) float32: at corners
     uv: Array                # (c, 2) float32: at corners; zeros inside
     is_fracture: Array       # (f,) bool: faces that were inside the body
+    is_crack: Array          # (f,) bool: those of them that are open within the piece
 
 
 @dataclass
@@ -101,7 +105,7 @@ class PieceReader:
         density = np.array([self.work.shot.materials[body.material].density
                             for body in self.work.shot.bodies])
         mass = self.solid.volume * density[self.solid.body]
-        meshes = piece_meshes(self.faces, posed.fragment)
+        meshes = piece_meshes(self.faces, posed.fragment, posed.crack_edge)
         order = np.argsort(posed.fragment, kind="stable")
         start = np.searchsorted(posed.fragment[order], posed.id)
         stop = np.searchsorted(posed.fragment[order], posed.id, side="right")
@@ -175,24 +179,31 @@ def fracture_name(material: str, materials: Container[str]) -> str:
     return name
 
 
-def piece_meshes(faces: Faces, label: Array) -> dict[int, PieceMesh]:
+def piece_meshes(faces: Faces, label: Array,
+                 crack_edge: Array | None = None) -> dict[int, PieceMesh]:
     """Return the mesh of all the elements of each label: where they end, seen from outside.
 
-    label (n,): of each element; faces between two elements of one label are inside and left out,
-    one between two labels is a face of both meshes.
+    label (n,): of each element; faces between two elements of one label are inside and left out but
+    for the cracks ``crack_edge`` (e,), one between two labels is a face of both meshes.
     """
+    from vfx.geometry.handoff.crack_opening import open_cracks
     from vfx.geometry.handoff.faces import face_normals, spans
     from vfx.geometry.handoff.open_faces import open_faces
+
+    crack = np.zeros(0, np.int32) if crack_edge is None else crack_edge
+    slit = open_cracks(faces, label, crack, np.zeros(len(label)))
 
     count = np.diff(faces.start)
     n_inner = faces.n_inner
     area = face_normals(faces)
     unit = area / np.maximum(np.linalg.norm(area, axis=1, keepdims=True), 1e-300)
     # Every face that is seen, by owner: outer ones, inner ones from their low and high side.
-    seen = open_faces(faces, label)
+    seen = open_faces(faces, label, crack)
     owner = label[seen.owner]
     order = np.lexsort((seen.is_fracture.astype(np.int8) + seen.reverse, owner))
     face, is_reversed, owner = seen.face[order], seen.reverse[order], owner[order]
+    side = faces.side[face]
+    is_crack = (side[:, 1] >= 0) & (label[side[:, 0]] == label[side[:, 1]])
 
     length = count[face]
     place = spans(faces.start[face], length)
@@ -200,7 +211,9 @@ def piece_meshes(faces: Faces, label: Array) -> dict[int, PieceMesh]:
     within = np.arange(len(place)) - np.repeat(first, length)
     back = np.repeat(faces.start[face] + length - 1, length) - within
     place = np.where(np.repeat(is_reversed, length), back, place)
-    vertex = faces.corner[place]
+    vertex = slit.corners(
+        len(faces.vertex), np.repeat(seen.owner[order], length), faces.corner[place])
+    point = np.concatenate([faces.vertex, slit.place])
     sign = np.where(is_reversed, -1.0, 1.0)[:, None]
     normal = np.repeat((sign * unit[face]).astype(np.float32), length, axis=0)
     uv = np.zeros((len(place), 2), np.float32)
@@ -220,7 +233,7 @@ def piece_meshes(faces: Faces, label: Array) -> dict[int, PieceMesh]:
         corners = slice(corner_start[a], corner_start[b])
         used, corner = np.unique(vertex[corners], return_inverse=True)
         meshes[int(value)] = PieceMesh(
-            point=faces.vertex[used], count=length[a:b].astype(np.int32),
+            point=point[used], count=length[a:b].astype(np.int32),
             corner=corner.astype(np.int32), normal=normal[corners], uv=uv[corners],
-            is_fracture=face[a:b] < n_inner)
+            is_fracture=face[a:b] < n_inner, is_crack=is_crack[a:b])
     return meshes

@@ -170,11 +170,14 @@ class _Writer:
         material = str(self._reader.solid.material_name[piece.body])
         binding = UsdShade.MaterialBindingAPI.Apply(mesh.GetPrim())
         binding.Bind(self._target.material(material))
-        # Both parts as subsets: some programs take no face of a mesh that has any to be bound
+        # All parts as subsets: some programs take no face of a mesh that has any to be bound
         # by the mesh itself.
-        for name, chosen, finish in (
-                ("exterior", ~shape.is_fracture, material),
-                ("interior", shape.is_fracture, fracture_name(material, self._shot.looks))):
+        broken = fracture_name(material, self._shot.looks)
+        parts = [("exterior", ~shape.is_fracture, material),
+                 ("interior", shape.is_fracture & ~shape.is_crack, broken)]
+        if shape.is_crack.any():
+            parts.append(("cracks", shape.is_crack, broken))
+        for name, chosen, finish in parts:
             subset = UsdGeom.Subset.CreateGeomSubset(
                 mesh, name, UsdGeom.Tokens.face,
                 Vt.IntArray.FromNumpy(np.flatnonzero(chosen).astype(np.int32)),

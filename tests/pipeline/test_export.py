@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
@@ -126,6 +127,29 @@ def test_piece_meshes_are_closed_and_fill_the_body(shot: Path) -> None:
     assert broken == 2 * parted, "each broken face is on both sides"
 
 
+def test_cracks_are_slits_in_closed_meshes(shot: Path) -> None:
+    solid, _, frames = cached(shot)
+    pieces = frames[1005]
+    label = pieces.fragment
+    meshes = piece_meshes(all_faces(solid), label, pieces.crack_edge)
+    inside = (label[solid.edge[pieces.crack_edge]] == label[
+        solid.edge[pieces.crack_edge, 0]][:, None]).all(axis=1)
+    cracks = sum(int(mesh.is_crack.sum()) for mesh in meshes.values())
+    assert cracks == 2 * inside.sum() > 0, "each of them is on both sides"
+    for piece, mesh in meshes.items():
+        assert (mesh.is_crack <= mesh.is_fracture).all()
+        assert volume(mesh) == pytest.approx(solid.volume[label == piece].sum(), rel=1e-9)
+        # Every side of a face is met by another the other way round, and at one place there are
+        # several points.
+        start = np.cumsum(mesh.count) - mesh.count
+        sides = Counter()
+        for first, count in zip(start, mesh.count, strict=True):
+            corner = mesh.corner[first:first + count].tolist()
+            sides.update(pairwise([*corner, corner[0]]))
+        assert all(sides[b, a] == number for (a, b), number in sides.items())
+    assert any(len(np.unique(mesh.point, axis=0)) < len(mesh.point) for mesh in meshes.values())
+
+
 @pytest.mark.parametrize("words", [[], ["--instancer-above", 0]])
 def test_usd_has_the_points_of_the_align_cache(shot: Path, words: list[object]) -> None:
     pytest.importorskip("pxr", reason="usd-core is not installed")
@@ -138,7 +162,7 @@ def test_usd_has_the_points_of_the_align_cache(shot: Path, words: list[object]) 
     assert (stage.GetStartTimeCode(), stage.GetEndTimeCode()) == (1001, 1005)
     assert stage.GetTimeCodesPerSecond() == 24.0
     root = stage.GetDefaultPrim()
-    rest = piece_meshes(all_faces(solid), frames[1005].fragment)
+    rest = piece_meshes(all_faces(solid), frames[1005].fragment, frames[1005].crack_edge)
     debris = UsdGeom.Points(stage.GetPrimAtPath("/plate/debris"))
     small = list(debris.GetIdsAttr().Get()) if debris else []
     seen = set(small)
@@ -193,6 +217,8 @@ def test_usd_pieces_say_what_they_are(shot: Path) -> None:
     solid, lineage, frames = cached(shot)
     stage = Usd.Stage.Open(str(shot.parent / "work/export/plate.usd"))
     last = frames[1005]
+    rest = piece_meshes(all_faces(solid), last.fragment, last.crack_edge)
+    assert any(mesh.is_crack.any() for mesh in rest.values())
     prims = stage.GetPrimAtPath("/plate/pieces").GetChildren()
     assert len(prims) == len(last.id) and not stage.GetPrimAtPath("/plate/debris")
     for prim in prims:
@@ -221,8 +247,13 @@ def test_usd_pieces_say_what_they_are(shot: Path) -> None:
         for subset in subsets:
             material, _ = UsdShade.MaterialBindingAPI(subset.GetPrim()).ComputeBoundMaterial()
             bound[subset.GetPrim().GetName()] = material.GetPath()
-        assert bound == {"exterior": "/plate/materials/glass",
-                         "interior": "/plate/materials/glass_fracture"}
+        expected = {"exterior": "/plate/materials/glass",
+                    "interior": "/plate/materials/glass_fracture"}
+        if rest[number].is_crack.any():
+            expected["cracks"] = "/plate/materials/glass_fracture"
+            face = UsdGeom.Subset(prim.GetChild("cracks")).GetIndicesAttr().Get()
+            assert list(face) == np.flatnonzero(rest[number].is_crack).tolist()
+        assert bound == expected
         whole, why = UsdGeom.Subset.ValidateSubsets(
             subsets, len(mesh.GetFaceVertexCountsAttr().Get()), "partition")
         assert whole, why
@@ -393,7 +424,7 @@ def _volume_at_rest(mesh) -> float:
     count = np.array(mesh.GetFaceVertexCountsAttr().Get())
     return volume(PieceMesh(
         np.array(mesh.GetPointsAttr().Get(), float), count,
-        np.array(mesh.GetFaceVertexIndicesAttr().Get()), count, count, count))
+        np.array(mesh.GetFaceVertexIndicesAttr().Get()), count, count, count, count))
 
 
 def test_what_will_be_debris_moves_with_its_parent_until_it_breaks_off(shot: Path) -> None:
@@ -481,6 +512,8 @@ for child in top.children:
     found[child.getName()] = {
         "points": points, "matrices": rows, "counts": list(sample.getFaceCounts()),
         "sets": list(mesh.getFaceSetNames()),
+        "cracks": list(mesh.getFaceSet("cracks").getSchema().getValue().getFaces())
+                  if mesh.hasFaceSet("cracks") else [],
         "first": times.getSampleTime(0)}
 print(json.dumps(found))
 """
@@ -490,12 +523,17 @@ print(json.dumps(found))
     found = json.loads(done.stdout)
     last = frames[1005]
     assert len(found) == len(last.id)
-    rest = piece_meshes(all_faces(solid), last.fragment)
+    rest = piece_meshes(all_faces(solid), last.fragment, last.crack_edge)
+    cracked = 0
     for name, data in found.items():
         number = int(name.rpartition("_")[2])
         assert data["first"] == pytest.approx(1002 / 24.0)
         assert data["counts"] == rest[number].count.tolist()
-        assert data["sets"] == (["interior"] if rest[number].is_fracture.any() else [])
+        mesh = rest[number]
+        assert sorted(data["sets"]) == (["cracks"] if mesh.is_crack.any() else []) + (
+            ["interior"] if (mesh.is_fracture & ~mesh.is_crack).any() else [])
+        assert data["cracks"] == np.flatnonzero(mesh.is_crack).tolist()
+        cracked += mesh.is_crack.any()
         particle = int(np.flatnonzero(last.fragment == number)[0])
         for matrix, frame in zip(data["matrices"], range(1002, 1006), strict=True):
             pieces = frames[frame]
@@ -503,6 +541,7 @@ print(json.dumps(found))
             expected = rest[number].point @ pieces.rotation[row].T + pieces.translation[row]
             np.testing.assert_allclose(_moved(np.array(data["points"]), matrix), expected,
                                        atol=2e-8)
+    assert cracked > 0
 
 
 def test_obj_has_an_object_a_piece_where_it_is(shot: Path) -> None:
@@ -514,7 +553,7 @@ def test_obj_has_an_object_a_piece_where_it_is(shot: Path) -> None:
         assert [line[2:] for line in lines if line.startswith("o ")] == [
             piece_name(solid, lineage, int(number)) for number in pieces.id]
         points = np.array([line.split()[1:] for line in lines if line.startswith("v ")], float)
-        meshes = piece_meshes(all_faces(solid), pieces.fragment)
+        meshes = piece_meshes(all_faces(solid), pieces.fragment, pieces.crack_edge)
         expected = np.concatenate([
             meshes[int(number)].point @ pieces.rotation[row].T + pieces.translation[row]
             for row, number in enumerate(pieces.id)])
@@ -523,6 +562,15 @@ def test_obj_has_an_object_a_piece_where_it_is(shot: Path) -> None:
                    for word in line.split()[1:]]
         counts = [sum(line.startswith(kind) for line in lines) for kind in ("v ", "vt ", "vn ")]
         assert (np.array(corners, int).max(axis=0) == counts).all()
+        group, of_cracks = "default", Counter()
+        for line in lines:
+            group = line[2:] if line.startswith("g ") else group
+            of_cracks[group] += line.startswith("f ")
+        del of_cracks["default"]
+        assert of_cracks == {
+            f"{piece_name(solid, lineage, number)}_cracks": mesh.is_crack.sum()
+            for number, mesh in meshes.items() if mesh.is_crack.any()}
+        assert bool(of_cracks) == (frame == 1004)
     assert "newmtl glass_fracture" in (folder / "plate.mtl").read_text()
 
 
