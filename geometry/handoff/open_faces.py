@@ -4,10 +4,10 @@ A face is open on the outside of a body, between two pieces, and where a crack w
 parted its two elements. One inside of the matter belongs to two elements: open, it is seen from
 both, so it counts twice, each copy facing out of the element that owns it.
 
-Within a piece not every face is open whose own bond broke: one among others that hold cannot gape.
-Around a vertex, elements fall into groups joined by faces that did not break
-(:mod:`vfx.geometry.handoff.corner_groups`). A face is open if at one of its corners, at least, its
-two elements are of different groups: it is then part of a sheet of broken faces that reaches around
+Solvers tell at which faces a crack gapes (``torn_edge`` of a Motion). Within a piece one among
+others that hold cannot: around a vertex, elements fall into groups joined by the faces that are not
+torn (:mod:`vfx.geometry.handoff.corner_groups`), and a torn face is open if at one of its corners,
+at least, its two elements are of different groups. It is then part of a sheet that reaches around
 that corner. A crack so begins with its second face in a plate of one layer of elements, and with
 the fourth around a point inside; what is scattered beside it stays closed.
 """
@@ -67,7 +67,7 @@ def open_faces(faces: Faces, piece: Array, crack_edge: Array = _NONE) -> OpenFac
 def crack_edges(faces: Faces, piece: Array, torn: Array) -> Array:
     """Return which of the edges ``torn`` (t,) are open, (e,) int32, ascending.
 
-    ``torn`` broke while their elements were of one piece. If these are of different pieces by now,
+    ``torn`` gaped while their elements were of one piece. If these are of different pieces by now,
     the edge is open; within a piece it is if one of its faces parts anything, as above.
     """
     torn = np.unique(torn)

@@ -146,8 +146,7 @@ class Motion(Record):
     turned_element: Array = empty(np.int32)              # (s,)
     turned_rotation: Array = empty(np.float64, 3, 3)     # (s, 3, 3): world from rest
     turned_velocity: Array = empty(np.float64, 3)        # (s, 3) [rad/s], in world axes
-    # Of solvers to which pieces are more than what faces divide: adjacency edges whose own bond
-    # broke since the last frame, though their elements are still of one piece.
+    # Adjacency edges at which a crack gapes, be it within a piece or between two; ascending.
     torn_edge: Array = empty(np.int32)         # (t,)
     # Of solvers that remesh: the element of the Solid that each came from, by which names
     # survive. Empty: each is its own.
@@ -176,7 +175,7 @@ class Lineage(Record):
                              #   change_start[f] .. change_start[f + 1]
     change_particle: Array   # (c,) int32
     change_fragment: Array   # (c,) int32
-    # Cracks: the adjacency edges that broke while both elements were of one piece, each once, in
+    # Cracks: the adjacency edges that gaped while both elements were of one piece, each once, in
     # order of the frames; those of frame first_frame + f begin at torn_start[f].
     torn_start: Array = field(default_factory=lambda: np.zeros(1, np.int64))  # (frames + 1,)
     torn_edge: Array = empty(np.int32)         # (t,)

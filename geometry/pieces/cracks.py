@@ -1,8 +1,8 @@
-"""Which edges broke while the piece around them held, frame by frame.
+"""Which edges gaped while the piece around them held, frame by frame.
 
-What breaks and parts two pieces in one frame was never a crack within a piece. What broke before
-is remembered for good, also when the piece comes apart there later: what was seen as a gap then
-goes on as one.
+What gapes from the frame on in which it parts two pieces was never a crack within a piece. What
+gaped before is remembered for good, also when the piece comes apart there later: what was seen as a
+gap then goes on as one.
 """
 
 from __future__ import annotations
@@ -16,16 +16,15 @@ from vfx.geometry.handoff.types import Array, Lineage, Solid
 from vfx.geometry.pieces.lineage import check_frame
 
 
-def with_cracks(lineage: Lineage, solid: Solid, broken: Sequence[Array]) -> Lineage:
+def with_cracks(lineage: Lineage, solid: Solid, torn: Sequence[Array]) -> Lineage:
     """Return the lineage with its cracks.
 
-    ``broken`` has, for each of its frames, the adjacency edges whose own bond broke since the frame
-    before; an edge may be told again.
+    ``torn`` has the adjacency edges at which a crack gapes in each of its frames.
     """
     label = solid.body.astype(np.int32)
     is_known = np.zeros(len(solid.edge), bool)
     found = []
-    for number, edge in enumerate(broken):
+    for number, edge in enumerate(torn):
         change = slice(*lineage.change_start[number:number + 2])
         label[lineage.change_particle[change]] = lineage.change_fragment[change]
         fresh = np.unique(np.asarray(edge, np.int64))
@@ -40,7 +39,7 @@ def with_cracks(lineage: Lineage, solid: Solid, broken: Sequence[Array]) -> Line
 
 
 def torn_edges(lineage: Lineage, frame: int) -> Array:
-    """Return the edges (t,) int32 that broke within pieces through ``frame``."""
+    """Return the edges (t,) int32 at which cracks gaped within pieces through ``frame``."""
     check_frame(lineage, frame)
     if len(lineage.torn_start) < 2:
         return lineage.torn_edge

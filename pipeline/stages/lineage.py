@@ -40,16 +40,16 @@ def follow_lineage(job: Job) -> None:
             return
         job.progress.update(None, 0.0)
         solid = Solid.from_arrays(job.read("solid", job.shot.first_frame))
-        own: list[Array] = []
+        torn: list[Array] = []
 
         def broken() -> Iterator[tuple[int, Array]]:
             for frame in job.frames:
                 motion = job.read("motion", frame, ("broken_edge",), ("torn_edge",))
-                own.append(np.concatenate([*motion.values()]))
+                torn.append(motion.get("torn_edge", np.zeros(0, np.int32)))
                 yield frame, motion["broken_edge"]
 
         lineage = build_lineage(solid, broken(), job.shot.first_frame)
-        job.publish(job.frames[-1], with_cracks(lineage, solid, own).to_arrays())
+        job.publish(job.frames[-1], with_cracks(lineage, solid, torn).to_arrays())
         job.made.update(job.frames)
     job.progress.update(None, 1.0)
     job.finish({})

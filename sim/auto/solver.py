@@ -115,7 +115,7 @@ class AutoSolver:
         self._end = 0                                   # that the engine is at
         self._dead = np.zeros((0, 2), np.int32)         # bonds that broke in windows of before
         self._broke_at = np.full(len(solid.edge), np.inf)       # [s]: when an edge broke
-        self._torn_at = np.full(len(solid.edge), np.inf)        # [s]: when its own bond did
+        self._torn = np.zeros(len(solid.edge), bool)            # whether a crack gapes there
         self._damage = np.zeros(solid.n_elements, np.float32)
         self._lost = 0.0                                # [J]: strain and vibration given up
         self._said: list[Event] = []
@@ -127,7 +127,7 @@ class AutoSolver:
         solid = self._world.solid
         if len(self._world.controls.cuts):
             parted, cut = _cut_edges(self._device, self._bonds_world)
-            self._broke_at[parted] = self._torn_at[cut] = 0.0
+            self._broke_at[parted], self._torn[cut] = 0.0, True
         everything = np.arange(solid.n_elements)
         count, label = parts(solid, self.broken(), everything)
         self._fleet.begin(everything, label, count)
@@ -384,10 +384,10 @@ class AutoSolver:
         return self._dead if self._window is None else self._window.dead(self._dead)
 
     def _note_broken(self, window: Window) -> None:
-        """Note when edges broke."""
-        for when, (edge, step) in ((self._broke_at, window.bonds.broke()),
-                                   (self._torn_at, window.bonds.tore())):
-            when[edge] = np.minimum(when[edge], step * self._ticks.timestep)
+        """Note when edges broke, and where cracks gape."""
+        edge, step = window.bonds.broke()
+        self._broke_at[edge] = np.minimum(self._broke_at[edge], step * self._ticks.timestep)
+        self._torn[window.bonds.gaping()] = True
 
     def _end_tick(self) -> None:
         """Give bodies beside the window what it did to them, and close it if it is quiet."""
@@ -449,14 +449,12 @@ class AutoSolver:
         edge, step = self._window.bonds.broke()
         return edge, step * self._ticks.timestep
 
-    def _torn(self, since: float) -> Array:
-        """Return the edges within pieces whose own bond broke after ``since`` [s], ascending."""
-        lately = self._torn_at > since
-        torn = np.flatnonzero(lately & np.isfinite(self._torn_at))
-        if self._window is not None and self._window.step <= self._now:
-            edge, step = self._window.bonds.tore()
-            torn = np.union1d(torn, edge[lately[edge] & (step * self._ticks.timestep > since)])
-        return np.setdiff1d(torn, self.broken()).astype(np.int32)
+    def _gaping(self) -> Array:
+        """Return the edges at which a crack gapes now or did when its window closed, ascending."""
+        torn = np.flatnonzero(self._torn).astype(np.int32)
+        if self._window is None or self._window.step > self._now:
+            return torn
+        return np.union1d(torn, self._window.bonds.gaping())
 
     def matter(self) -> Matter:
         """Return where all elements are, how fast, and what of them is broken."""
@@ -489,7 +487,7 @@ class AutoSolver:
             projectile_position=props.center[:fleet.n_props],
             projectile_radius=np.array([ball.radius for ball in self._world.projectiles]),
             turned_element=turned, turned_rotation=rotation, turned_velocity=spin,
-            torn_edge=self._torn(since))
+            torn_edge=self._gaping())
 
     def _turned(self) -> tuple[Array, Array, Array]:
         """Return how the elements of small pieces are turned, and how they spin."""
@@ -577,7 +575,7 @@ class AutoSolver:
         """Return everything that is needed to go on bit for bit."""
         state = {
             "clock": np.array([self._now, self._end]), "dead": self._dead,
-            "broke_at": self._broke_at, "torn_at": self._torn_at, "damage": self._damage,
+            "broke_at": self._broke_at, "torn": self._torn, "damage": self._damage,
             "spent": np.array([self._budget.steps, self._budget.skipped]),
             "lost": np.array(self._lost), **self._fleet.state()}
         if self._window is not None:
@@ -614,7 +612,7 @@ class AutoSolver:
         self._now, self._end = (int(each) for each in state["clock"])
         self._dead, self._broke_at = state["dead"].copy(), state["broke_at"].copy()
         # States of before do not say it: their cracks within pieces are not seen.
-        self._torn_at = state.get("torn_at", np.full_like(self._broke_at, np.inf)).copy()
+        self._torn = state.get("torn", np.zeros(len(self._broke_at), bool)).copy()
         self._damage, self._lost = state["damage"].copy(), float(state["lost"])
         self._budget.steps, self._budget.skipped = (int(each) for each in state["spent"])
         self._window = self._restored_window("window.", state)
@@ -662,4 +660,4 @@ def _cut_edges(device: Device, world: World[BondSettings]) -> tuple[Array, Array
     window = BondWindow(device, world, everything, np.zeros(len(everything), np.int64),
                         np.zeros((0, 2), np.int32), solid.position, np.zeros_like(solid.position),
                         0)
-    return window.broken(), window.gone()
+    return window.broken(), window.gaping()

@@ -41,7 +41,7 @@ from vfx.sim.control.prop import Props
 from vfx.sim.control.region import HeldParticles
 from vfx.sim.control.surfaces import coefficients
 from vfx.sim.matter.contact import ContactSearch
-from vfx.sim.matter.cracks import Cracks
+from vfx.sim.matter.cracks import Cracks, gapes, lost_ways
 from vfx.sim.matter.damping import PairDamping, neighbors
 from vfx.sim.matter.held import joined
 from vfx.sim.matter.laws import bond_laws, steepest_slope
@@ -116,11 +116,12 @@ class Simulation:
             number for number in world.controls.unmet if number not in crossed]
         self._open: tuple[int, Array] | None = None     # the step of open_edges, and what it said
         #: Live bits before any bond was cut: what is not among them any more is lost.
-        self._born = device.to_host(self.bonds.live).copy() if (
-            self.has_cracks or settings.pieces == "held") else None
+        self._born = device.to_host(self.bonds.live).copy()
         if len(world.controls.cuts):
             self.bonds.cut(self.particles, rectangles(device, world.controls.cuts),
                            len(world.controls.cuts))
+        #: Edges that were cut from the start: such a crack gapes, however short it is.
+        self._cut = self.broken_edges(-1)[0]
         self.network = specimen.network or self._find_network()
         self._cracks = Cracks(device, self.layout, self.particles,
                               self.network.n_bonds) if self.has_cracks else None
@@ -165,9 +166,12 @@ class Simulation:
 
     def open_cracks(self) -> None:
         """Let all bonds that are gone by now count as lost to cracks."""
-        if self._cracks is not None and self._born is not None:
-            lost = self._born & ~self.device.to_host(self.bonds.live)
-            self._cracks.begin(self.solid.position, self.bonds.pairs(lost))
+        if self._cracks is not None:
+            self._cracks.begin(self.solid.position, self._lost_pairs())
+
+    def _lost_pairs(self) -> Array:
+        """Return the elements (k, 2) of all bonds that are gone."""
+        return self.bonds.pairs(self._born & ~self.device.to_host(self.bonds.live))
 
     @property
     def initial_bonds(self) -> Array:
@@ -479,7 +483,7 @@ class Simulation:
 
     def _find_open(self) -> Array:
         broken = self.broken_edges(-1)[0]
-        if self.settings.pieces == "faces" or self._born is None or not len(broken):
+        if self.settings.pieces == "faces" or not len(broken):
             return broken
         solid, bonds = self.solid, self.bonds
         holds = np.ones(len(solid.edge), bool)
@@ -491,6 +495,16 @@ class Simulation:
                                     for bits in (live, self._born & ~live)))
         first, second = label[solid.edge[broken]].T
         return np.asarray(broken[first != second])
+
+    def gaping_edges(self) -> Array:
+        """Return the adjacency edges at which a crack gapes now, ascending int32; see cracks.py."""
+        broken, rest = self.broken_edges(-1)[0], self.solid.position
+        if not len(broken):
+            return broken
+        lost = (self._on_host(self.particles.lost) if self.has_cracks
+                else lost_ways(rest, self._lost_pairs()))
+        found = gapes(rest, lost, self.initial_bonds, self.solid.edge[broken])
+        return np.union1d(broken[found], self._cut)
 
     def energies(self) -> tuple[float, float]:
         """Return the kinetic and the bond energy [J]."""
@@ -508,8 +522,8 @@ class Simulation:
         return Motion(
             frame=frame, time=self.time, position=self.position, velocity=self.velocity,
             damage=self.damage(self.bond_sums()["count"]), broken_edge=edge,
-            projectile_position=self.ball_places, projectile_radius=np.array(
-                [ball.radius for ball in self.world.projectiles]))
+            torn_edge=self.gaping_edges(), projectile_position=self.ball_places,
+            projectile_radius=np.array([ball.radius for ball in self.world.projectiles]))
 
     @property
     def ball_places(self) -> Array:

@@ -57,17 +57,15 @@ class BondSolver:
         return Outcome.REACHED if step + n_steps >= goal else Outcome.PAUSED
 
     def frame(self, number: int, since: float) -> Motion:
-        """Return the state as a frame, with what broke and tore after the moment ``since`` [s]."""
+        """Return the state as a frame, with the edges that broke after the moment ``since`` [s]."""
         since_step = self._step_at(since) if since >= 0.0 else -1
         motion = self.simulation.frame(number, since_step)
         if self._opened is None:
             return motion
         edge = self.simulation.open_edges()
         self._opened[edge] = np.where(self._opened[edge] < 0, self.step, self._opened[edge])
-        torn = motion.broken_edge[self._opened[motion.broken_edge] < 0]
         return dataclasses.replace(
-            motion, broken_edge=np.flatnonzero(self._opened > since_step).astype(np.int32),
-            torn_edge=torn)
+            motion, broken_edge=np.flatnonzero(self._opened > since_step).astype(np.int32))
 
     def broken(self) -> Array:
         """Return the adjacency edges that do not hold any more, (e,) int32, ascending."""

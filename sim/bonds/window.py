@@ -137,15 +137,9 @@ class BondWindow:
             step = np.full(len(edge), self.step)
         return self._simulation.specimen.edge[edge].astype(np.int32), step
 
-    def tore(self) -> tuple[Array, Array]:
-        """Return the edges whose own bond broke here, ascending int32, and the step of each."""
-        edge, step = self._simulation.broken_edges(self._start)
-        return self._simulation.specimen.edge[edge].astype(np.int32), step
-
-    def gone(self) -> Array:
-        """Return the edges between these elements whose own bond is not there, ascending int32."""
-        edge, _ = self._simulation.broken_edges(-1)
-        return self._simulation.specimen.edge[edge].astype(np.int32)
+    def gaping(self) -> Array:
+        """Return the edges of the solid at which a crack gapes here, ascending int32."""
+        return self._simulation.specimen.edge[self._simulation.gaping_edges()].astype(np.int32)
 
     def dead(self) -> Array:
         """Return the pairs (d, 2) int32 of bonds that do not hold any more, sorted.

@@ -296,7 +296,8 @@ def test_a_cut_that_ends_within_a_body_is_told_as_a_crack(device: Device) -> Non
                               & (place[:, 0, 1] > 0.5))
     assert not len(solver.broken()) and solver.tallies()["rigid_pieces"] == 1
     assert np.array_equal(solver.frame(0, -1.0).torn_edge, crossing)
-    assert not len(solver.frame(0, 0.0).torn_edge)
+    run(solver, 0.05)
+    assert np.array_equal(solver.frame(1, 0.0).torn_edge, crossing)
 
 
 def test_a_keyed_collider_breaks_what_it_hits(device: Device) -> None:

@@ -57,20 +57,6 @@ def test_an_element_whose_faces_are_cut_is_held_by_the_rest(device: Device) -> N
         assert np.array_equal(sim.open_edges(), faces if is_open else faces[:0]), (pieces, reach)
 
 
-def test_frames_tell_what_tore_within_a_piece(device: Device) -> None:
-    body = Body(name="block", material="glass", cells=(7, 7, 7), spacing=SPACING)
-    solver = BondSolver(device, make_world(build_solid([body]), bond_setup(
-        bodies=[body], floor=Floor(enabled=False), horizon=3.0, gravity=(0.0, 0.0, 0.0),
-        timestep=1e-8, pieces="held", materials={"glass": GLASS})))
-    faces = cut_out(solver.simulation, 171, 1.1)
-    first = solver.frame(1, -1.0)
-    assert np.array_equal(first.torn_edge, faces) and not len(first.broken_edge)
-    solver.advance(1e-8, 1e9)
-    cut_out(solver.simulation, 171, 9.0)
-    second = solver.frame(2, -1.0)
-    assert np.array_equal(second.broken_edge, faces) and not len(second.torn_edge)
-
-
 def test_frames_tell_what_parted_since_the_last_one(device: Device) -> None:
     body = Body(name="block", material="glass", cells=(12, 5, 4), spacing=SPACING)
     world = make_world(build_solid([body]), bond_setup(
@@ -80,23 +66,21 @@ def test_frames_tell_what_parted_since_the_last_one(device: Device) -> None:
     velocity = np.zeros_like(world.solid.position)
     velocity[:, 0] = 20.0 * np.sign(world.solid.position[:, 0])
     solver.simulation.place(world.solid.position, velocity)
-    told, torn, since = [], [], -1.0
+    told, since = [], -1.0
     for frame in range(1, 13):
         solver.advance(frame * 5e-6, 1e9)
         while solver.time < frame * 5e-6 - 1e-9:
             solver.advance(frame * 5e-6, 1e9)
         motion = solver.frame(frame, since)
         told.append(motion.broken_edge)
-        torn.append(motion.torn_edge)
         since = solver.time
         assert np.array_equal(np.sort(np.concatenate(told)), solver.broken())
-        # Every bond across a face that broke is told, be it that it parts anything or not.
-        own = solver.simulation.broken_edges(-1)[0]
-        assert np.array_equal(np.unique(np.concatenate(told + torn)), own)
-        assert not np.intersect1d(torn[-1], solver.broken()).size
+        # Where it comes apart a crack gapes.
+        assert np.isin(motion.torn_edge, solver.simulation.broken_edges(-1)[0]).all()
     # It parts in the middle, of which each frame tells what is new.
     middle = np.abs(world.solid.position[world.solid.edge].mean(axis=1)[:, 0]) < 1e-9
     assert np.isin(np.flatnonzero(middle), solver.broken()).all() and middle.sum() == 20
+    assert np.isin(np.flatnonzero(middle), motion.torn_edge).all()
     state = {name: value.copy() for name, value in solver.state().items()}
     again = BondSolver(device, world)
     again.restore(state)
