@@ -43,7 +43,8 @@ def carried_points(faces: Faces, pieces: Pieces, following: Pieces, *, element: 
 
     ``element`` and ``triangle`` (q,) are those of the boundary that each is on.
     """
-    if pieces.is_rigid and following.is_rigid:
+    # Triangles of rigid pieces with cracks are not those of their faces; there the pose must do.
+    if pieces.is_rigid and (following.is_rigid or len(pieces.crack_edge)):
         now = np.searchsorted(pieces.id, pieces.fragment[element])
         then = np.searchsorted(following.id, following.fragment[element])
         offset = point - pieces.translation[now]
