@@ -58,6 +58,6 @@ def build(device: Device, world: World[AutoSettings]) -> Solver:
 ROOM = Room(settings=AutoSettings, frame_time=frame_time, plan=plan, pace=pace,
             strain_limits=strain_limits, build=build, missing=missing, counts_steps=False,
             follows=True, has_timeline=True,
-            uses={"rigid": {}, "bonds": {
+            uses={"rigid": {"air_density": 1.2}, "bonds": {
                 "timestep": "auto", "contact_distance": 0.9, "contact_friction": 0.5,
                 "internal_damping": 0.05, "pieces": "held"}})

@@ -18,15 +18,13 @@ from vfx.sim.rigid.courses import SAME_MOMENT
 from vfx.sim.rigid.mass import element_mass
 from vfx.sim.rigid.poses import carried, groups, moved, seen_between
 from vfx.sim.rigid.settings import RigidSettings
-from vfx.sim.rigid.world import Hits, RigidWorld
+from vfx.sim.rigid.world import FEW_ELEMENTS, Hits, RigidWorld
 from vfx.sim.solver import Poses, World
 
 #: How much faster a hit has to be than one that a body survived to be worth a look.
 STRONGER = 1.2
 #: Bodies slower than this [m/s] are carried by something, and do not fall.
 AT_REST = 0.05
-#: Of pieces of fewer elements frames tell how they are turned: their places may not.
-FEW_ELEMENTS = 8
 
 
 class Fleet:
@@ -150,7 +148,13 @@ class Fleet:
 
     def seen(self, time: float) -> Poses:
         """Return where all bodies are at a time of the last tick, with velocities that they had."""
-        poses = seen_between(self.before, self.after, *self._share(time), self._gravity)
+        share, duration = self._share(time)
+        pull: Array = self._gravity
+        if (slows := self.rigid.slows(self.id)).any() and share < 1.0:
+            # Air changes velocities too little in a tick to see that it does not do so evenly.
+            change = (self.after.velocity - self.before.velocity) / duration
+            pull = np.where(slows[:, None], change, self._gravity)
+        poses = seen_between(self.before, self.after, share, duration, pull)
         if not self._world.courses:
             return poses
         # An animation is exact at any moment, not at ticks alone.
@@ -189,15 +193,18 @@ class Fleet:
 
     @property
     def is_large(self) -> Array:
-        """Which bodies are no debris, (k,) bool: projectiles, and pieces of several elements."""
-        count = np.bincount(np.searchsorted(self.id, self.piece[self.piece >= 0]),
-                            minlength=len(self.id))
-        return (count >= FEW_ELEMENTS) | (self.id < self.n_props)
+        """Which bodies are no crumbs, (k,) bool: projectiles, bodies, and pieces of several."""
+        return ~self.rigid.is_crumb(self.id)
 
     def turned(self, poses: Poses) -> tuple[Array, Array, Array]:
-        """Return the elements of small pieces, ascending, how they are turned and how they spin."""
-        small = np.flatnonzero((self.piece >= 0) & ~np.isin(self.piece, self.id[self.is_large]))
-        row = self.row(self.piece[small])
+        """Return the elements of small pieces, ascending, how they are turned and how they spin.
+
+        Where particles are few, their places may not tell.
+        """
+        rigid = np.flatnonzero(self.piece >= 0)
+        row = self.row(self.piece[rigid])
+        is_small = np.bincount(row, minlength=len(self.id))[row] < FEW_ELEMENTS
+        small, row = rigid[is_small], row[is_small]
         return small, poses.rotation[row], poses.angular_velocity[row]
 
     def energies(self, poses: Poses) -> tuple[Array, Array, Array]:

@@ -33,6 +33,8 @@ class Rows:
     size: Array = _column()                 # [m]: reach from the centre
     ball: Array = _column()                 # [m]: radius of what is a ball to the engine, or 0
     falls: Array = _column(dtype=bool)
+    crumb: Array = _column(dtype=bool)      # a piece of few elements that broke off something
+    drag: Array = _column()                 # [1/m]: share of its speed that air takes on its way
     # Where it is; exact in flight.
     center: Array = _column(3)              # [m]
     turn: Array = _column(4)                # quaternion xyzw: world from rest

@@ -20,6 +20,10 @@ class RigidSettings:
     rolling_resistance: float = setting(
         0.01, "Rolling resistance of round bodies: braking force by weight; 0 for none.",
         at_least=0.0, at_most=1.0)
+    air_density: float = setting(
+        0.0, "Density of the air; it slows crumbs, pieces of fewer than eight elements that broke "
+        "off something. 0 for none; with method = \"auto\" it is 1.2.", unit="kg/m^3",
+        at_least=0.0, at_most=1e5)
     hulls: int = setting(
         64, "The most convex hulls that stand for a piece that is not convex.",
         at_least=1, at_most=1024)

@@ -1,7 +1,8 @@
 """One step of rigid bodies: what flies goes exactly, what touches as the engine has it.
 
-Before the engine's step, the flight of every body that is awake is worked out. After it, those
-whose velocity changed by gravity alone take that flight; the others take what the engine says.
+Before the engine's step, the flight of every body that is awake is worked out, with what air takes
+from it. After it, those whose velocity in the engine changed by gravity alone take that flight; the
+others take what the engine says.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import numpy as np
 
 from vfx.geometry.handoff.types import Array
 from vfx.sim.rigid import flight
+from vfx.sim.rigid.air import slowed
 from vfx.sim.rigid.engine import STILL_SPEED, SUBSTEPS, Engine, Frame
 from vfx.sim.rigid.rows import Rows
 
@@ -55,13 +57,18 @@ class Stepper:
         self._sleep(rows, engine, awake, rows.center[awake] - before, duration)
 
     def _fly(self, rows: Rows, awake: Array, duration: float) -> Frame:
-        """Return where bodies would be after a step in which nothing but gravity acts."""
+        """Return where bodies would be after a step in which gravity and air alone act."""
         fall = rows.falls[awake, None] * self._gravity
         turn, spin = flight.turn_freely(
             rows.turn[awake], rows.spin[awake], rows.moment[awake], rows.axes[awake], duration)
-        velocity = rows.velocity[awake]
+        drag = self._drag(rows, awake)
+        velocity = slowed(rows.velocity[awake], drag, 0.5 * duration)
         return Frame(rows.center[awake] + duration * velocity + 0.5 * duration**2 * fall, turn,
-                     velocity + duration * fall, spin)
+                     slowed(velocity + duration * fall, drag, 0.5 * duration), spin)
+
+    def _drag(self, rows: Rows, awake: Array) -> Array:
+        """Return the drag of bodies; what touches something has none, or it would never rest."""
+        return np.where(rows.flying[awake], rows.drag[awake], 0.0)
 
     def _lead(
         self, rows: Rows, engine: Engine, awake: Array, ahead: Frame, duration: float
@@ -141,7 +148,7 @@ class Stepper:
                <= 1e-3 * duration * speed + 1e-5 * unit
                + 1e-6 * np.abs(expected.center).max(axis=1, initial=0.0))
             & ~rows.calmed[awake])
-        start = rows.velocity[awake]
+        start = slowed(rows.velocity[awake], self._drag(rows, awake), duration)
         rows.note_engine(awake, found)
         touch = ~free
         rows.center[awake] = np.where(touch[:, None], found.center, ahead.center)

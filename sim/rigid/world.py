@@ -17,6 +17,7 @@ import numpy as np
 
 from vfx.geometry.handoff.types import Array
 from vfx.sim.rigid import flight
+from vfx.sim.rigid.air import drag_of
 from vfx.sim.rigid.courses import SAME_MOMENT, Courses
 from vfx.sim.rigid.engine import FLOOR, Engine, Form, Frame
 from vfx.sim.rigid.hits import Hits, find_hits
@@ -29,8 +30,10 @@ from vfx.sim.rigid.surroundings import Surfaces, Surroundings
 from vfx.sim.settings import Material, Projectile
 from vfx.sim.solver import Poses, Prop, Unstable, World
 
-__all__ = ["FLOOR", "Hits", "RigidWorld"]
+__all__ = ["FEW_ELEMENTS", "FLOOR", "Hits", "RigidWorld"]
 
+#: Pieces of fewer elements have no shape to speak of: they are crumbs, unless they are a body.
+FEW_ELEMENTS = 8
 #: What nothing slows is so much heavier than everything else.
 _UNMOVED = 1e6
 #: Share of the speed that a hit has to have by which it changes the motion of what is hit.
@@ -44,6 +47,7 @@ class RigidWorld:
         self.world, self.settings, self.time = world, settings, 0.0
         self._solid = solid = world.solid
         self._element_mass = element_mass(world)
+        self._body_count = np.bincount(solid.body)
         self._corners: Corners | None = None
         self._gravity = np.array(world.shared.gravity)
         self._members: list[Array] = []
@@ -102,6 +106,8 @@ class RigidWorld:
             start = self._courses.at(int(course[piece]), inertia.center[piece], moment[piece],
                                      axes[piece], self.time)
             velocity[piece], spin[piece] = start.velocity[0], start.spin[0]
+        crumb = np.array([self._is_crumb(each) for each in members], bool)
+        volume = np.array([self._solid.volume[each].sum() for each in members])
         shapes = [self._make_shape(each) for each in members]
         size = np.array([_reach(shape, center) for shape, center
                          in zip(shapes, inertia.center, strict=True)])
@@ -110,7 +116,8 @@ class RigidWorld:
             rest_center=inertia.center, size=size, ball=np.array([s.radius for s in shapes]),
             falls=np.ones(len(members), bool), center=poses.center, turn=turn, velocity=velocity,
             spin=spin, until=np.where(driven, until, -np.inf), flying=~driven,
-            course=np.where(driven, course, -1))
+            course=np.where(driven, course, -1), crumb=crumb, drag=np.where(
+                crumb, drag_of(self.settings.air_density, volume, inertia.mass), 0.0))
         self._members += members
         for row, shape, is_driven in zip(ids.tolist(), shapes, driven.tolist(), strict=True):
             self._shape[row] = shape
@@ -227,6 +234,11 @@ class RigidWorld:
         return piece_shape(self._corners, self._solid, members,
                            1 if is_debris else self.settings.hulls, self.settings.convexity)
 
+    def _is_crumb(self, members: Array) -> bool:
+        """Whether a piece has few elements, and is not all of its body."""
+        own = int(self._body_count[self._solid.body[members[0]]])
+        return len(members) < min(FEW_ELEMENTS, own)
+
     def _held_by(self, members: Sequence[Array]) -> Array:
         """Return the row of the drive that holds most of each piece's elements, or -1, (k,)."""
         held, n_rows = self.world.controls.held, len(self.world.controls.drive)
@@ -264,6 +276,14 @@ class RigidWorld:
     def falls(self, ids: Array) -> Array:
         """Return which bodies gravity acts on, (k,) bool: neither those held nor driven."""
         return np.asarray(self._rows.falls[ids] & ~self._driven[ids])
+
+    def is_crumb(self, ids: Array) -> Array:
+        """Return which bodies broke off something and have few elements, (k,) bool."""
+        return self._rows.crumb[ids]
+
+    def slows(self, ids: Array) -> Array:
+        """Return which bodies fly and are slowed by air, (k,) bool."""
+        return np.asarray(self._rows.flying[ids] & (self._rows.drag[ids] > 0.0))
 
     def weighs(self, ids: Array) -> Array:
         """Return which bodies have a weight, held or not, (k,) bool."""

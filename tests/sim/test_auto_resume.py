@@ -24,7 +24,7 @@ GIVEN = {
                                mass=0.03, falls=True)],
     "colliders": [Collider(shape="box", size=(0.05, 0.05, 0.2), keys=(
         (0.0, 0.3, 0.025, 0.0), (0.2, 0.2, 0.025, 0.0)))],
-    "floor": Floor(), "pause": 2e-3}
+    "floor": Floor(), "pause": 2e-3, "rigid": {"air_density": 1.2}}
 END = 0.12
 
 

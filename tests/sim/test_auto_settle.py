@@ -28,6 +28,9 @@ FALLS: dict[str, dict[str, Any]] = {
                    mass=0.03, falls=True)]},
 }
 
+AIR = {"rigid": {"air_density": 1.2}}
+FALLS |= {"one in air": FALLS["one"] | AIR, "two in air": FALLS["two"] | AIR}
+
 
 def corners(solver: AutoSolver) -> list[Array]:
     """The corners of every rigid piece where it is now, (v, 3) [m] each."""
