@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
+from vfx.geometry.handoff.bodies import Body
 from vfx.sim.auto.clock import FINE, Ticks, make_ticks
 from vfx.sim.auto.impact import wave_speed
 from vfx.sim.auto.settings import AutoSettings, PlannedAuto
@@ -119,4 +120,10 @@ def make_plan(setup: Setup[AutoSettings]) -> AutoPlan:
     given = {field.name: getattr(setup, field.name) for field in dataclasses.fields(setup)}
     clock = Clock(fps=FINE / rigid.timestep, steps_per_frame=None, time_scale=1.0)
     return AutoPlan(setup, plan_bonds(Setup(
-        **{**given, "settings": bonds, "clock": clock, "projectiles": ()})), rigid)
+        **{**given, "settings": bonds, "clock": clock, "projectiles": ()}),
+        left_out=[body.name for body in setup.bodies if body not in breakable(setup)]), rigid)
+
+
+def breakable(setup: Setup[AutoSettings]) -> tuple[Body, ...]:
+    """Return the bodies that may come to be stepped with bonds; all where none may."""
+    return tuple(body for body in setup.bodies if not body.whole) or setup.bodies

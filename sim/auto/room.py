@@ -27,10 +27,11 @@ def plan(setup: Setup[AutoSettings]) -> Plan[AutoSettings]:
 
 
 def pace(device: Device, setup: Setup[AutoSettings]) -> float:
-    """Return the time [s] that a step of bonds takes while all is in a window."""
-    from vfx.sim.auto.plan import make_plan
+    """Return the time [s] that a step of bonds takes while all that may break is in a window."""
+    from vfx.sim.auto.plan import breakable, make_plan
 
-    return BONDS.pace(device, make_plan(setup).bonds.setup)
+    bonds = make_plan(setup).bonds.setup
+    return BONDS.pace(device, dataclasses.replace(bonds, bodies=breakable(setup)))
 
 
 def missing() -> str:

@@ -40,11 +40,11 @@ from vfx.sim.auto.window import Window, matter_of, restored
 from vfx.sim.bonds.clock import exact_step
 from vfx.sim.bonds.room import ROOM as BONDS
 from vfx.sim.bonds.settings import BondSettings
-from vfx.sim.bonds.window import BondWindow
+from vfx.sim.bonds.simulate import Simulation
 from vfx.sim.control.surfaces import coefficients
-from vfx.sim.rigid.fleet import FEW_ELEMENTS, Fleet
+from vfx.sim.rigid.fleet import Fleet
 from vfx.sim.rigid.mass import element_mass
-from vfx.sim.rigid.world import FLOOR, Hits
+from vfx.sim.rigid.world import FEW_ELEMENTS, FLOOR, Hits
 from vfx.sim.settings import Collider, Floor, Material
 from vfx.sim.solver import (
     IN_BONDS,
@@ -654,10 +654,6 @@ def _bonds_world(
 
 
 def _cut_edges(device: Device, world: World[BondSettings]) -> tuple[Array, Array]:
-    """Return the edges that cracks from the start part, and all whose bonds they cut."""
-    solid = world.solid
-    everything = np.arange(solid.n_elements)
-    window = BondWindow(device, world, everything, np.zeros(len(everything), np.int64),
-                        np.zeros((0, 2), np.int32), solid.position, np.zeros_like(solid.position),
-                        0)
-    return window.broken(), window.gaping()
+    """Return the edges that cracks from the start part, and all at which they gape."""
+    simulation = Simulation(device, world)
+    return simulation.open_edges(), simulation.gaping_edges()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -257,10 +257,11 @@ class Plan:
               if self.setup.settings.damping > 0.0 else [])]
 
 
-def make_plan(setup: Setup[BondSettings]) -> Plan:
+def make_plan(setup: Setup[BondSettings], left_out: Collection[str] = ()) -> Plan:
     """Work out sizes, strain limits and stable steps from the settings alone.
 
-    Raises ValueError or ArithmeticError where they are beyond any that a step comes out for.
+    Bodies whose names are ``left_out`` are never stepped with bonds, and limit no step. Raises
+    ValueError or ArithmeticError where they are beyond any that a step comes out for.
     """
     bodies, materials, solver = setup.bodies, setup.materials, setup.settings
     offsets = tuple(lattice_offsets(solver.horizon))
@@ -291,6 +292,8 @@ def make_plan(setup: Setup[BondSettings]) -> Plan:
         plans.append(BodyPlan(
             body.name, size.elements, n_lanes, n_neighbors, spacing, delta,
             critical_stretch(material, delta), body, offsets))
+        if body.name in left_out:
+            continue
         margin = 1.0 if body.shape == "grid" else IRREGULAR_STEP
         if solver.calibrate and not body.is_block:
             margin *= THIN_STEP

@@ -151,7 +151,7 @@ class Simulation:
         solid = self.solid
         sums = self.bond_sums()
         stiffness = np.empty(len(self._material))
-        longest = np.inf
+        longest = np.full(len(self._material), np.inf)
         for body, material in enumerate(self._material):
             inside = solid.body == body
             stiffness[body] = bond_stiffness(
@@ -161,7 +161,7 @@ class Simulation:
                 stiffness[body] = 18.0 * material.bulk_modulus / reach
             stiffest = steepest_slope(material) * stiffness[body] * float(
                 sums["inverse"][inside].max())
-            longest = min(longest, stable_step(material.density, stiffest))
+            longest[body] = stable_step(material.density, stiffest)
         return Network(stiffness, np.rint(sums["count"]).astype(np.int32), longest)
 
     def open_cracks(self) -> None:
@@ -180,8 +180,14 @@ class Simulation:
 
     @property
     def stable_step(self) -> float:
-        """The largest stable step [s] of the bonds."""
-        return self.network.stable_step
+        """The largest stable step [s] of the bonds.
+
+        It is that of all bodies, whoever is stepped; those that never break count where they are.
+        """
+        counts = np.array([not body.whole for body in self.world.bodies] or [True] * len(
+            self._material))
+        counts[np.unique(self.solid.body)] = True
+        return float(self.network.stable_step[counts].min())
 
     def refuse_step(self) -> None:
         """Raise ValueError with a sentence if the time step is too long for the network.

@@ -29,7 +29,7 @@ class Network:
 
     stiffness: Array            # (b,) float64 [N/m^6]: c of each body
     n_bonds: Array              # (n,) int32: bonds of each element
-    stable_step: float          # [s]
+    stable_step: Array          # (b,) float64 [s] of each body
 
 
 @dataclass(frozen=True)

@@ -148,6 +148,36 @@ def test_a_whole_body_never_breaks_but_breaks_others(device: Device) -> None:
     assert np.abs(masses(solver._world) @ after.velocity - momentum).max() < 1e-4 * scale
 
 
+def test_a_body_of_one_element_hits_as_any_other(device: Device) -> None:
+    # Not so a crumb: what broke off something breaks nothing any more.
+    plate = block((8, 8, 1), name="plate", center=(0.0, 0.0, 0.0))
+    marble = block((1, 1, 1), name="marble", whole=True, center=(0.003, 0.001, -0.06),
+                   velocity=(0.0, 0.0, 8.0))
+    solver = auto_solver(device, [plate, marble], floor=NO_FLOOR, gravity=NO_GRAVITY)
+    momentum = masses(solver._world) @ solver.matter().velocity
+    news = run(solver, 0.05)
+    assert says(news, "hit by marble") >= 1 and len(solver.broken())
+    after = solver.matter().velocity
+    assert after[-1, 2] < 7.0
+    assert np.abs(masses(solver._world) @ after - momentum).max() < 1e-3 * momentum[2]
+
+
+def test_what_never_breaks_limits_no_step_of_bonds(device: Device) -> None:
+    coarse = block((6, 3, 3), name="egg", center=(-0.06, 0.0, 0.0), velocity=(3.0, 0.0, 0.0))
+    fine = block((8, 8, 8), name="stone", spacing=5e-3, center=(0.0, 0.003, 0.0), whole=True)
+    alone, both = (make_plan(auto_setup(bodies)).settings.bonds.timestep
+                   for bodies in ([coarse], [coarse, fine]))
+    breaks = make_plan(auto_setup([coarse, dataclasses.replace(fine, whole=False)]))
+    assert both == alone and breaks.settings.bonds.timestep < 0.6 * alone
+    # And all of it runs at that step.
+    solver = auto_solver(device, [coarse, fine], floor=NO_FLOOR, gravity=NO_GRAVITY,
+                         cracks=[Crack(origin=(9.0, 0.0, 0.0), u=(0.0, 1.0, 0.0),
+                                       v=(0.0, 0.0, 1.0))])
+    run(solver, 0.05)
+    broken = solver._world.solid.body[solver._world.solid.edge[solver.broken(), 0]]
+    assert len(broken) and set(broken) == {0}
+
+
 def test_a_heavy_ball_breaks_a_plate_and_is_slowed_by_what_it_gives(device: Device) -> None:
     plate = block((8, 8, 1), center=(0.0, 0.0, 0.0))
     ball = Projectile(radius=0.02, position=(0.003, 0.001, -0.06), velocity=(0.0, 0.0, 8.0),
