@@ -32,6 +32,35 @@ from vfx.pipeline.stages.table import ALIGN, COMP, GEOMETRY, LINEAGE, RENDER, SI
 from vfx.raytrace.film.exr import read_exr
 
 SHOT = plate_shot("1001-1004", steps=2000, resolution=(48, 27), side=14)
+#: A tile that falls, breaks and comes to rest: rigid, in bonds and rigid again.
+DROP = """\
+[shot]
+name = "drop"
+frames = "1001-1006"
+[time]
+time_scale = 1.0
+[[bodies]]
+name = "tile"
+material = "clay"
+cells = [20, 3, 20]
+spacing = 0.01
+rotation = [20.0, 0.0, 10.0]
+place = "on-floor"
+fall_speed = 6.0
+[materials.clay]
+density = 2000.0
+bulk_modulus = 4e8
+strain_limit = 1.5e-3
+strain_scatter = 0.1
+[sim]
+method = "auto"
+[camera]
+position = [0.0, 0.3, 0.8]
+target = [0.0, 0.05, 0.0]
+[render]
+resolution = [48, 27]
+samples = 2
+"""
 STAGES = ["geometry", "sim", "lineage", "align", "render", "comp"]
 
 
@@ -45,6 +74,10 @@ def shot(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def undisturbed(shot: Path) -> dict[str, bytes]:
     """All results of a run that nothing happened to."""
+    return run_undisturbed(shot)
+
+
+def run_undisturbed(shot: Path) -> dict[str, bytes]:
     folder = shot.parent / "undisturbed"
     result = CliRunner().invoke(main, ["run", str(shot), "--work", str(folder),
                                        "--device", "cpu"])
@@ -256,9 +289,8 @@ def wait_until(holds: Callable[[], bool], cluster: Slurm) -> None:
         time.sleep(0.02)
 
 
-def test_slurm_survives_kills_and_requeues(
-    cluster: Slurm, shot: Path, undisturbed: dict[str, bytes]
-) -> None:
+def run_on_slurm(cluster: Slurm, shot: Path, seed: int) -> Path:
+    """Run a shot while its tasks are killed and taken off their node; return its work folder."""
     folder = shot.parent / "on slurm"
     requeued = []
 
@@ -280,9 +312,26 @@ def test_slurm_survives_kills_and_requeues(
             time.sleep(0.1)
         return (folder / "comp/handoff.json").exists()
 
-    killed = run_while_killing(folder, run, 4, seed=5)
+    killed = run_while_killing(folder, run, 4, seed)
     assert len(killed) >= 2 and requeued
-    assert results(folder) == undisturbed
+    return folder
+
+
+def test_slurm_survives_kills_and_requeues(
+    cluster: Slurm, shot: Path, undisturbed: dict[str, bytes]
+) -> None:
+    assert results(run_on_slurm(cluster, shot, seed=5)) == undisturbed
+
+
+def test_slurm_survives_kills_of_what_falls_and_breaks(
+    cluster: Slurm, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    shot = tmp_path_factory.mktemp("farm") / "drop.toml"
+    shot.write_text(DROP)
+    undisturbed = run_undisturbed(shot)
+    history = (shot.parent / "undisturbed/sim/timeline.csv").read_text()
+    assert "in bonds" in history and "rigid again" in history
+    assert results(run_on_slurm(cluster, shot, seed=6)) == undisturbed
 
 
 def test_slurm_requeues_a_simulation_whose_time_is_up(
