@@ -33,6 +33,9 @@ class Bonds(Protocol):
     def set_stiffness(self, particles: Particles, stiffness: Array) -> None:
         """Take the bond stiffness c [N/m^6] of each body."""
 
+    def set_factors(self, factor: Array) -> None:
+        """Let bonds be stiffer by the factors (n,) of their ends; before their stiffness is set."""
+
     def forces(self, particles: Particles) -> list[Launch]:
         """Return the launches that break bonds and sum forces into the slots."""
 
@@ -62,8 +65,11 @@ class Bonds(Protocol):
     def places(self, pairs: Array) -> Array:
         """Return where among the bits of ``live`` the bonds of pairs (k, 2) are, or -1."""
 
-    def pairs(self, bits: Array) -> Array:
-        """Return the elements (k, 2) whose bonds have a bit among some of ``live``."""
+    def pairs(self, bits: Array, start: int = 0) -> Array:
+        """Return the elements (k, 2) whose bonds have a bit among some of ``live``.
+
+        ``bits`` are those of its words from ``start`` on.
+        """
 
     def count(self) -> int:
         """Return the number of live bonds."""
@@ -110,7 +116,8 @@ class ClusterBonds:
             FILE, "RestShape", edge=horizon + 0.5 if edge_volume == "partial" else 0.0,
             origin=put(center / unit), rest=put(local.astype(np.float32)),
             per_scale=put((unit / scale).astype(np.float32)), weight=self._weight)
-        self._sum_volume = put(self.layout.scatter((solid.grade * solid.volume).astype(np.float32)))
+        self._sum_volume = device.xp.zeros(self.layout.particle.shape, np.float32)
+        self.set_factors(np.ones(solid.n_elements))
         self._module = device.module(FILE)
 
     def set_stiffness(self, particles: Particles, stiffness: Array) -> None:
@@ -120,8 +127,14 @@ class ClusterBonds:
         geometric mean of its ends'.
         """
         solid = self._solid
-        weight = solid.volume * np.sqrt(stiffness[solid.body]) * solid.grade
+        weight = solid.volume * np.sqrt(stiffness[solid.body]) * self._factor
         self._weight[...] = self._device.from_host(self.layout.scatter(weight.astype(np.float32)))
+
+    def set_factors(self, factor: Array) -> None:
+        """Let bonds be stiffer by the factors (n,) of their ends."""
+        self._factor = self._solid.grade * factor
+        self._sum_volume[...] = self._device.from_host(self.layout.scatter(
+            (self._factor * self._solid.volume).astype(np.float32)))
 
     def forces(self, particles: Particles) -> list[Launch]:
         """Return the launch that breaks bonds and sums forces into the slots."""
@@ -197,12 +210,13 @@ class ClusterBonds:
             place[found] = (LANES * LANES * at + bit)[found]
         return place
 
-    def pairs(self, bits: Array) -> Array:
+    def pairs(self, bits: Array, start: int = 0) -> Array:
         """Return the elements (k, 2) whose bonds have a bit among some of ``live``."""
         word = np.flatnonzero(bits)
         row, bit = np.nonzero(np.unpackbits(
             bits[word].view(np.uint8).reshape(-1, LANES), axis=1, bitorder="little"))
-        first, second = (self._device.to_host(array)[word[row]]
+        stretch = slice(start, start + len(bits))
+        first, second = (self._device.to_host(array[stretch])[word[row]]
                          for array in (self._pair_first, self._pair_second))
         particle = self.layout.particle
         return np.column_stack([particle[first, bit // LANES], particle[second, bit % LANES]])

@@ -125,6 +125,98 @@ DEVICE void clear_ahead(
 // A tile is swept row by row through all layers, so that what a row needs of those within the
 // horizon is still in the cache; long rows are cut into segments. Planes are cleared just ahead of
 // the sweep. The offsets are sorted so that neighbouring stores do not overlap.
+//
+// `weight`, where it is not null, holds a factor of each particle: a bond has that of both its ends.
+// What is inlined with null knows nothing of it.
+DEVICE void sweep_tile(
+    int64 tile, const Tiling &tiling, const Offsets &offsets, int segment, bool partial,
+    const Limits &limits, const float *weight, const int64 *step, const int *edge,
+    const uint8 *weak, const int *weakened, const int *displacement, uint8 *live, int64 *edge_step,
+    float *slot)
+{
+    const lane_f zero = lane_splat(0.0f);
+    const BondLaw own_law = bond_law(limits.law, limits.body[tiling.first_cluster]);
+    const float *word = offsets.word;
+    const int *shift = offsets.shift, *edge_offset = offsets.edge_offset;
+    const int n_offsets = offsets.count, reach = offsets.reach;
+    const int rows_b = tiling.rows_b, blocks = tiling.blocks;
+    const int64 plane_stride = tiling.plane_stride;
+    float *plane = slot + tiling.plane_start + 4 * plane_stride * tile;
+    const int first_layer = (int)tile * tiling.tile_layers;
+    const int layers = minimum(tiling.tile_layers, tiling.n_layers - first_layer);
+    const int n_segments = (blocks + segment - 1) / segment;
+
+    for (int sweep = 0; sweep < n_segments * rows_b; ++sweep) {
+        const int b = sweep % rows_b;
+        const int from_block = segment * (sweep / rows_b);
+        const int to_block = minimum(from_block + segment, blocks);
+        clear_ahead(plane, plane_stride, tiling.tile_layers + reach, rows_b, blocks,
+                    b ? b + reach : 0, minimum(b + reach + 1, rows_b),
+                    from_block ? from_block + 1 : 0, minimum(to_block + 1, blocks));
+        for (int item = 0; item < layers * (to_block - from_block); ++item) {
+            const int64 local = ((int64)(item % layers) * rows_b + b) * blocks
+                                + from_block + item / layers;
+            const int64 c =
+                tiling.first_cluster + (int64)first_layer * rows_b * blocks + local;
+            const int64 at = LANES * c;
+            float *own = plane + LANES + LANES * local;
+            uint8 *mine = live + n_offsets * c;
+            const bool softened = weakened[c] != 0;
+            const lane_f safe = safe_stretch(own_law, limits.least_threshold, softened);
+            const int *from[3];
+            lane_i moved[3];
+            for (int k = 0; k < 3; ++k) {
+                from[k] = displacement + k * tiling.axis_stride + at;
+                moved[k] = lane_load(from[k]);
+            }
+            const lane_f weight_here = weight ? lane_load(weight + at) : zero;
+            lane_f sum[3] = {zero, zero, zero}, lowest = zero;
+
+            for (int o = 0; o < n_offsets; ++o) {
+                const int row = mine[o];
+                if (!row) continue;
+                const Offset &offset = ((const Offset *)word)[o];
+                Bond bond = bond_of_offset(offset, from, shift[o], moved, row, zero);
+                if (UNLIKELY(bond_may_break(bond, safe))) {
+                    // A copy: what is handed over must be in memory, and would be in all passes.
+                    Bond stretched = bond;
+                    const int torn = break_offset(
+                        own_law, offset, limits, c, shift[o],
+                        softened ? weak[n_offsets * c + o] : 0, stretched);
+                    bond = stretched;
+                    if (torn) {
+                        mine[o] = (uint8)(row & ~torn);
+                        for (int l = 0; l < LANES && edge_offset[o] >= 0; ++l)
+                            if (torn >> l & 1)
+                                edge_step[edge[3 * (at + l) + edge_offset[o]]] = step[0] + 1;
+                    }
+                }
+
+                // Pull both ends together, along the bond.
+                lane_f pull = bond_force(own_law, bond);
+                if (partial) pull = pull * offset.share;
+                if (weight) pull = pull * (weight_here * lane_load(weight + at + shift[o]));
+                float *other = own + shift[o];
+                for (int k = 0; k < 3; ++k) {
+                    sum[k] = lane_fma(pull, bond.y[k], sum[k]);
+                    lane_store(other + k * plane_stride, lane_fnma(
+                        pull, bond.y[k], lane_load(other + k * plane_stride)));
+                }
+                lowest = lane_min(lowest, bond.stretch);
+                lane_store(other + 3 * plane_stride,
+                           lane_min(lane_load(other + 3 * plane_stride), bond.stretch));
+                lane_fence();
+            }
+            for (int k = 0; k < 3; ++k)
+                lane_store(own + k * plane_stride, lane_load(own + k * plane_stride) + sum[k]);
+            lane_store(own + 3 * plane_stride,
+                       lane_min(lane_load(own + 3 * plane_stride), lowest));
+            lane_fence();
+        }
+    }
+}
+
+// The forces of bodies whose bonds are all alike.
 KERNEL void lattice_forces(
     int n_tiles, Tiling tiling, Offsets offsets, int segment, bool partial, Limits limits,
     const int *flag,
@@ -138,93 +230,38 @@ KERNEL void lattice_forces(
     OUT float *slot)            // see Tiling
 {
     if (flag[FLAG_HALT]) return;
-    const lane_f zero = lane_splat(0.0f);
-    FOR_EACH_GROUP(tile, n_tiles, 1) {
-        const BondLaw own_law = bond_law(limits.law, limits.body[tiling.first_cluster]);
-        const float *word = offsets.word;
-        const int *shift = offsets.shift, *edge_offset = offsets.edge_offset;
-        const int n_offsets = offsets.count, reach = offsets.reach;
-        const int rows_b = tiling.rows_b, blocks = tiling.blocks;
-        const int64 plane_stride = tiling.plane_stride;
-        float *plane = slot + tiling.plane_start + 4 * plane_stride * tile;
-        const int first_layer = (int)tile * tiling.tile_layers;
-        const int layers = minimum(tiling.tile_layers, tiling.n_layers - first_layer);
-        const int n_segments = (blocks + segment - 1) / segment;
-
-        for (int sweep = 0; sweep < n_segments * rows_b; ++sweep) {
-            const int b = sweep % rows_b;
-            const int from_block = segment * (sweep / rows_b);
-            const int to_block = minimum(from_block + segment, blocks);
-            clear_ahead(plane, plane_stride, tiling.tile_layers + reach, rows_b, blocks,
-                        b ? b + reach : 0, minimum(b + reach + 1, rows_b),
-                        from_block ? from_block + 1 : 0, minimum(to_block + 1, blocks));
-            for (int item = 0; item < layers * (to_block - from_block); ++item) {
-                const int64 local = ((int64)(item % layers) * rows_b + b) * blocks
-                                    + from_block + item / layers;
-                const int64 c =
-                    tiling.first_cluster + (int64)first_layer * rows_b * blocks + local;
-                const int64 at = LANES * c;
-                float *own = plane + LANES + LANES * local;
-                uint8 *mine = live + n_offsets * c;
-                const bool softened = weakened[c] != 0;
-                const lane_f safe = safe_stretch(own_law, limits.least_threshold, softened);
-                const int *from[3];
-                lane_i moved[3];
-                for (int k = 0; k < 3; ++k) {
-                    from[k] = displacement + k * tiling.axis_stride + at;
-                    moved[k] = lane_load(from[k]);
-                }
-                lane_f sum[3] = {zero, zero, zero}, lowest = zero;
-
-                for (int o = 0; o < n_offsets; ++o) {
-                    const int row = mine[o];
-                    if (!row) continue;
-                    const Offset &offset = ((const Offset *)word)[o];
-                    Bond bond = bond_of_offset(offset, from, shift[o], moved, row, zero);
-                    if (UNLIKELY(bond_may_break(bond, safe))) {
-                        // A copy: what is handed over must be in memory, and would be in all passes.
-                        Bond stretched = bond;
-                        const int torn = break_offset(
-                            own_law, offset, limits, c, shift[o],
-                            softened ? weak[n_offsets * c + o] : 0, stretched);
-                        bond = stretched;
-                        if (torn) {
-                            mine[o] = (uint8)(row & ~torn);
-                            for (int l = 0; l < LANES && edge_offset[o] >= 0; ++l)
-                                if (torn >> l & 1)
-                                    edge_step[edge[3 * (at + l) + edge_offset[o]]] = step[0] + 1;
-                        }
-                    }
-
-                    // Pull both ends together, along the bond.
-                    lane_f pull = bond_force(own_law, bond);
-                    if (partial) pull = pull * offset.share;
-                    float *other = own + shift[o];
-                    for (int k = 0; k < 3; ++k) {
-                        sum[k] = lane_fma(pull, bond.y[k], sum[k]);
-                        lane_store(other + k * plane_stride, lane_fnma(
-                            pull, bond.y[k], lane_load(other + k * plane_stride)));
-                    }
-                    lowest = lane_min(lowest, bond.stretch);
-                    lane_store(other + 3 * plane_stride,
-                               lane_min(lane_load(other + 3 * plane_stride), bond.stretch));
-                    lane_fence();
-                }
-                for (int k = 0; k < 3; ++k)
-                    lane_store(own + k * plane_stride, lane_load(own + k * plane_stride) + sum[k]);
-                lane_store(own + 3 * plane_stride,
-                           lane_min(lane_load(own + 3 * plane_stride), lowest));
-                lane_fence();
-            }
-        }
-    }
+    FOR_EACH_GROUP(tile, n_tiles, 1)
+        sweep_tile(tile, tiling, offsets, segment, partial, limits, 0, step, edge, weak, weakened,
+                   displacement, live, edge_step, slot);
 }
 
-// Sums over each particle's live bonds: V |xi|, V / |xi|, their number, half their energy [J].
+// The forces of bodies whose particles have a factor each (surface.py).
+KERNEL void lattice_weighted_forces(
+    int n_tiles, Tiling tiling, Offsets offsets, int segment, bool partial, Limits limits,
+    const float *weight,        // (n_clusters, LANES)
+    const int *flag,
+    const int64 *step,
+    const int *edge,            // (n_padded, 3)
+    const uint8 *weak,          // (n_clusters, offsets)
+    const int *weakened,        // (n_clusters,)
+    const int *displacement,    // [unit], modulo 2^32
+    INOUT uint8 *live,          // (n_clusters, offsets)
+    INOUT int64 *edge_step,     // (n_edges,)
+    OUT float *slot)            // see Tiling
+{
+    if (flag[FLAG_HALT]) return;
+    FOR_EACH_GROUP(tile, n_tiles, 1)
+        sweep_tile(tile, tiling, offsets, segment, partial, limits, weight, step, edge, weak,
+                   weakened, displacement, live, edge_step, slot);
+}
+
+// Sums over each particle's live bonds: V |xi|, V / |xi|, their number, half their energy [J]. A
+// neighbour, and the energy of a bond, count by the factors of their particles.
 KERNEL void lattice_sums(
     int n_tiles, Tiling tiling, Offsets offsets, float volume, float stiffness,
     const float *law,           // (n_bodies,) rows of BondLaw
     const int *body,            // (n_clusters,)
+    const float *weight,        // (n_clusters, LANES) factor of each particle
     const uint8 *live,          // (n_clusters, offsets)
     const int *displacement,
     OUT float *slot)            // see Tiling
@@ -248,6 +285,7 @@ KERNEL void lattice_sums(
                 from[k] = displacement + k * tiling.axis_stride + LANES * c;
                 moved[k] = lane_load(from[k]);
             }
+            const lane_f weight_here = lane_load(weight + LANES * c);
             for (int o = 0; o < n_offsets; ++o) {
                 const int row = live[n_offsets * c + o];
                 if (!row) continue;
@@ -256,6 +294,8 @@ KERNEL void lattice_sums(
                 const Bond bond = bond_of_offset(offset, from, shift, moved, row, zero);
                 const lane_i on = lane_from_bits(row);
                 const float length = offset.length, share = offset.share;
+                const lane_f weight_there = lane_load(weight + LANES * c + shift);
+                const lane_f both = weight_here * weight_there;
                 const lane_f term[4] = {
                     lane_select(on, lane_splat(share * volume * length), zero),
                     lane_select(on, lane_splat(share * volume / length), zero),
@@ -263,10 +303,14 @@ KERNEL void lattice_sums(
                     lane_select(on, bond_energy(own_law, bond), zero)
                         * (0.5f * share * stiffness * length)};
                 for (int k = 0; k < 4; ++k) {
+                    // The neighbour's volume counts, the bond's energy, the bond.
+                    lane_f mine = term[k], theirs = term[k];
+                    if (k < 2) mine = term[k] * weight_there, theirs = term[k] * weight_here;
+                    if (k == 3) mine = theirs = term[k] * both;
                     float *here = own + k * plane_stride, *there = here + shift;
-                    lane_store(here, lane_load(here) + term[k]);
+                    lane_store(here, lane_load(here) + mine);
                     lane_fence();
-                    lane_store(there, lane_load(there) + term[k]);
+                    lane_store(there, lane_load(there) + theirs);
                     lane_fence();
                 }
             }

@@ -109,6 +109,8 @@ class LatticeBonds:
         self._weak = device.xp.zeros((clusters, self._n_offsets), np.uint8)
         self._weakened = device.xp.zeros(clusters, np.int32)
         self._stiffness = np.zeros(len(boxes))
+        self._weight = device.xp.ones((clusters, LANES), np.float32)
+        self._has_factors = False
         ahead = {(1, 0, 0): 0, (0, 1, 0): 1, (0, 0, 1): 2}
         self._edge_offset = put(np.array(
             [ahead.get((int(a), int(b), int(r)), -1) for a, b, r in offset], np.int32))
@@ -159,11 +161,18 @@ class LatticeBonds:
             own = slice(box.first_cluster, box.first_cluster + box.n_clusters)
             particles.slot_unit[own] = self._stiffness[body]
 
+    def set_factors(self, factor: Array) -> None:
+        """Let bonds be stiffer by the factors (n,) of their ends."""
+        self._has_factors = True
+        self._weight[...] = self._device.from_host(self.layout.scatter(factor.astype(np.float32)))
+
     def forces(self, particles: Particles) -> list[Launch]:
         """Return a launch a body that breaks bonds and sums forces into the slots."""
-        return [self._module.lattice_forces.prepare(
+        launch, weight = (self._module.lattice_weighted_forces, [self._weight]) \
+            if self._has_factors else (self._module.lattice_forces, [])
+        return [launch.prepare(
             box.n_tiles, self._tiling[body], self._offsets[body], box.segment(self._reach),
-            self._partial, particles.limits, particles.flag, particles.step, self._edge,
+            self._partial, particles.limits, *weight, particles.flag, particles.step, self._edge,
             self._weak, self._weakened, particles.displacement, self.live, particles.edge_step,
             particles.slot) for body, box in self.boxes.items()]
 
@@ -172,8 +181,8 @@ class LatticeBonds:
         return [self._module.lattice_sums.prepare(
             box.n_tiles, self._tiling[body], self._offsets[body],
             float(self._solid.length_scale[body] ** 3), float(self._stiffness[body]),
-            particles.law, particles.body, self.live, particles.displacement, particles.slot)
-            for body, box in self.boxes.items()]
+            particles.law, particles.body, self._weight, self.live, particles.displacement,
+            particles.slot) for body, box in self.boxes.items()]
 
     def contact_bonds(
         self, particles: Particles, contact: ContactSearch, steps_ahead: int
@@ -243,12 +252,12 @@ class LatticeBonds:
         bit = LANES * (self._n_offsets * (lane // LANES) + number) + lane % LANES
         return np.where(number >= 0, bit, -1)
 
-    def pairs(self, bits: Array) -> Array:
+    def pairs(self, bits: Array, start: int = 0) -> Array:
         """Return the elements (k, 2) whose bonds have a bit among some of ``live``."""
         byte = np.flatnonzero(bits)
         row, lane = np.nonzero(np.unpackbits(
             bits.reshape(-1)[byte][:, None], axis=1, bitorder="little"))
-        cluster, offset = np.divmod(byte[row], self._n_offsets)
+        cluster, offset = np.divmod(start + byte[row], self._n_offsets)
         first = LANES * cluster + lane
         flat = self.layout.particle.reshape(-1)
         shift = np.zeros((len(flat) // LANES, self._n_offsets), np.int64)

@@ -61,6 +61,8 @@ BYTES_A_NEIGHBOR = 0.25
 IRREGULAR_STEP = 0.7
 #: And those that may be calibrated by a wall thinner than the horizon.
 THIN_STEP = 0.7
+#: And those of bodies whose surfaces are corrected: along their edges bonds are stiffest.
+SURFACE_STEP = 0.84
 #: Steps of a frame.
 MOST_STEPS = 1e9
 
@@ -277,7 +279,9 @@ def make_plan(setup: Setup[BondSettings], left_out: Collection[str] = ()) -> Pla
         delta = solver.horizon * spacing
         stiffness = bond_stiffness(material, delta)
         crowd = nearness
-        if solver.calibrate:
+        if solver.surface_correction:
+            stiffness = 18.0 * material.bulk_modulus / (reach * spacing**4)
+        elif solver.calibrate:
             # A body that is smaller than its horizon is calibrated by the bonds it has.
             there = _around_middle(body.cells, offsets) if body.is_block else np.ones(len(length))
             own = float((there * share * length).sum())
@@ -295,7 +299,9 @@ def make_plan(setup: Setup[BondSettings], left_out: Collection[str] = ()) -> Pla
         if body.name in left_out:
             continue
         margin = 1.0 if body.shape == "grid" else IRREGULAR_STEP
-        if solver.calibrate and not body.is_block:
+        if solver.surface_correction:
+            margin *= SURFACE_STEP
+        elif solver.calibrate and not body.is_block:
             margin *= THIN_STEP
         limits[f"the bonds of body '{body.name}' (bulk_modulus, density, spacing)"] = \
             margin * stable_step(

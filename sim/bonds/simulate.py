@@ -32,6 +32,7 @@ from vfx.sim.bonds.flight import take_off
 from vfx.sim.bonds.lattice import LatticeBonds, is_lattice
 from vfx.sim.bonds.settings import BondSettings
 from vfx.sim.bonds.specimen import Network, Specimen, whole_specimen
+from vfx.sim.bonds.surface import surface_factors
 from vfx.sim.control.collider import Colliders, half_edges
 from vfx.sim.control.crack import rectangles
 from vfx.sim.control.initial import initial_velocity
@@ -110,6 +111,12 @@ class Simulation:
         self._contact = ContactSearch(
             device, solid, self.layout, settings.contact_stiffness, specimen.mean_volume,
             settings.contact_friction, settings.contact_distance)
+        #: Stiffness of each particle's bonds beside that of its body; None where they are alike.
+        self._factor = specimen.network.factor if specimen.network else (
+            surface_factors(solid, self.bonds, self.device.to_host(self.bonds.live), settings)
+            if settings.surface_correction else None)
+        if self._factor is not None:
+            self.bonds.set_factors(self._factor)
         crossed = self._weaken()
         #: Which of the weakenings meet no bond and no element, counted from 1.
         self.idle_weakening = [
@@ -151,18 +158,20 @@ class Simulation:
         solid = self.solid
         sums = self.bond_sums()
         stiffness = np.empty(len(self._material))
+        # Factors make good for what a particle has not, in the interior as well.
+        calibrates = self.settings.calibrate and self._factor is None
         longest = np.full(len(self._material), np.inf)
         for body, material in enumerate(self._material):
             inside = solid.body == body
             stiffness[body] = bond_stiffness(
                 material, self.settings.horizon * float(solid.length_scale[body]))
-            if self.settings.calibrate and (reach := float(sums["length"][inside].max())) > 0.0:
+            if calibrates and (reach := float(sums["length"][inside].max())) > 0.0:
                 # Dilation of an interior particle: K = c sum_j |xi| V_j / 18.
                 stiffness[body] = 18.0 * material.bulk_modulus / reach
             stiffest = steepest_slope(material) * stiffness[body] * float(
                 sums["inverse"][inside].max())
             longest[body] = stable_step(material.density, stiffest)
-        return Network(stiffness, np.rint(sums["count"]).astype(np.int32), longest)
+        return Network(stiffness, np.rint(sums["count"]).astype(np.int32), self._factor, longest)
 
     def open_cracks(self) -> None:
         """Let all bonds that are gone by now count as lost to cracks."""
@@ -427,14 +436,15 @@ class Simulation:
         """Return sums over the live bonds of each particle.
 
         ``length`` sum V_j |xi| [m^4], ``inverse`` sum V_j / |xi| [m^2], ``count``, and
-        ``energy`` [J] (half of each bond's), each (n,) float64. In a graded body the first two
-        weigh each bond by its stiffness relative to the body's.
+        ``energy`` [J] (half of each bond's), each (n,) float64. In a graded body, and where
+        particles have factors, the first two weigh each bond by its stiffness relative to the
+        body's.
         """
         total = self._lane_sums().astype(np.float64)
         names = ("length", "inverse", "count", "energy")
         sums = {name: self.layout.gather(np.ascontiguousarray(total[:, k]))
                 for k, name in enumerate(names)}
-        grade = self.solid.grade
+        grade = self.solid.grade * (1.0 if self._factor is None else self._factor)
         return {**sums, "length": grade * sums["length"], "inverse": grade * sums["inverse"]}
 
     def _lane_sums(self) -> Array:

@@ -29,6 +29,7 @@ class Network:
 
     stiffness: Array            # (b,) float64 [N/m^6]: c of each body
     n_bonds: Array              # (n,) int32: bonds of each element
+    factor: Array | None        # (n,) float64: see surface.py; None where all bonds are alike
     stable_step: Array          # (b,) float64 [s] of each body
 
 
@@ -85,7 +86,9 @@ class Whole:
                 controls, held=controls.held[element],
                 strength=tuple(factor[element] for factor in controls.strength)),
             limit=whole.limit[element], support=whole.support[element], part=self._part[element],
-            network=dataclasses.replace(self.network, n_bonds=self.network.n_bonds[element]))
+            network=dataclasses.replace(
+                self.network, n_bonds=self.network.n_bonds[element],
+                factor=None if self.network.factor is None else self.network.factor[element]))
 
 
 #: What is known of worlds that still exist, by their identity.

@@ -38,8 +38,13 @@ def lattice(horizon: float) -> np.ndarray:
     return grid[(squared > 0) & (squared <= horizon**2 + 1e-9)].astype(float)
 
 
-def pairwise_force(sim: Simulation, position: np.ndarray) -> np.ndarray:
-    """Bond forces [N] by a plain double-precision sum over all pairs, levine-2014 eq. 3."""
+def pairwise_force(
+    sim: Simulation, position: np.ndarray, factor: np.ndarray | float = 1.0
+) -> np.ndarray:
+    """Bond forces [N] by a plain double-precision sum over all pairs, levine-2014 eq. 3.
+
+    Bonds are stiffer by the factors of their ends.
+    """
     rest = sim.solid.position
     delta = sim.settings.horizon * SPACING
     stiffness = 18.0 * GLASS.bulk_modulus / (np.pi * delta**4)
@@ -50,6 +55,7 @@ def pairwise_force(sim: Simulation, position: np.ndarray) -> np.ndarray:
     now = np.sqrt((y**2).sum(2))
     with np.errstate(invalid="ignore", divide="ignore"):
         pull = np.where(bonded, (now - length) / length / now, 0.0)
-    weight = stiffness * sim.solid.volume[:, None] * sim.solid.volume[None]
+    volume = sim.solid.volume * factor
+    weight = stiffness * volume[:, None] * volume[None]
     force: np.ndarray = -(np.nan_to_num(pull * weight)[..., None] * y).sum(1)
     return force

@@ -28,11 +28,13 @@ def turned_pair() -> list[Body]:
              center=(0.1, 0.0, 0.0), rotation=(0.0, 0.0, 77.0))]
 
 
-def assert_layouts_agree(device: Device, bodies: list[Body], horizon: float) -> None:
+def assert_layouts_agree(
+    device: Device, bodies: list[Body], horizon: float, **keys: object
+) -> None:
     """The same bonds, forces, stable step and energy of noise, lattice or not."""
     solid = build_solid(bodies)
     sims = [bond_simulation(device, solid, kind, bodies=bodies, materials={"glass": GLASS},
-                            horizon=horizon, floor=Floor(enabled=False))
+                            horizon=horizon, floor=Floor(enabled=False), **keys)
             for kind in (LatticeBonds, ClusterBonds)]
     noise = np.random.default_rng(2).normal(size=(solid.n_elements, 3)) * 1e-4 * SPACING
     for sim in sims:

@@ -43,14 +43,15 @@ def test_planned_bonds_are_those_of_the_network(
     assert [body.n_lanes for body in plan.bodies] == [box.n_clusters * LANES for box in boxes]
 
 
-@pytest.mark.parametrize("calibrate", [True, False])
+@pytest.mark.parametrize("keys", [{}, {"calibrate": True}, {"surface_correction": True}], ids=str)
+@pytest.mark.parametrize("horizon", [2.0, 3.0])
 @pytest.mark.parametrize("cells", [(3, 3, 2), (1, 1, 20), (1, 1, 1), (9, 8, 1), (12, 12, 12)])
 def test_planned_step_is_stable_for_the_network(
-    cells: tuple[int, int, int], calibrate: bool
+    cells: tuple[int, int, int], horizon: float, keys: dict[str, Any]
 ) -> None:
     bodies = [Body(name="a", material="glass", cells=cells)]
-    setup = bond_setup(bodies=bodies, materials={"glass": Material()}, horizon=3.0,
-                       timestep=1e-12, calibrate=calibrate, floor=Floor(enabled=False))
+    setup = bond_setup(bodies=bodies, materials={"glass": Material()}, horizon=horizon,
+                       timestep=1e-12, floor=Floor(enabled=False), **keys)
     limit, = (step for cause, step in make_plan(setup).step_limits.items() if "the bonds" in cause)
     sim = Simulation(open_device("cpu"), make_world(build_solid(bodies), setup))
     assert limit <= (1.0 + 1e-6) * sim.stable_step
