@@ -348,6 +348,12 @@ class Plan(Protocol[S_co]):
     def body_text(self, number: int) -> str:
         """Return what a body comes to, counted from 0."""
 
+    def body_lines(self, number: int) -> list[str]:
+        """Return what else is to be known of a body."""
+
+    def warnings(self) -> list[str]:
+        """Return what will not come out as a person expects."""
+
     def lines(self) -> list[str]:
         """Return what ``vfx check`` tells of the whole."""
 

@@ -113,7 +113,8 @@ def denoiser(inputs: Inputs, machine: Machine) -> None:
 
 def start_warnings(inputs: Inputs) -> list[str]:
     """Return what of the numbers and of the places at the start is odd."""
-    return unit_warnings(inputs.shot) + needs.start_warnings(inputs.shot)
+    shot = inputs.shot
+    return [*unit_warnings(shot), *shot.plan.warnings(), *needs.start_warnings(shot)]
 
 
 def camera_warnings(inputs: Inputs) -> list[str]:

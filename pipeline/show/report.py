@@ -180,7 +180,8 @@ def _body_lines(shot: Shot, plan: Plan[Any]) -> list[str]:
     for number, body in enumerate(shot.bodies[:MOST_TOLD]):
         never = "; it never breaks" if body.whole else ""
         mesh = reports[body.name].lines() if body.name in reports else []
-        alike.setdefault((f"{plan.body_text(number)}{never}", *mesh), []).append(body.name)
+        told = (f"{plan.body_text(number)}{never}", *plan.body_lines(number), *mesh)
+        alike.setdefault(told, []).append(body.name)
     lines = []
     for (text, *more), names in alike.items():
         who = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} alike"

@@ -101,6 +101,14 @@ class AutoPlan:
                 if material.strain_scatter or self.setup.weakening else "")
         return f"{text}; hits are tried out with bonds from about {speed:.2g} m/s on{weak}"
 
+    def body_lines(self, number: int) -> list[str]:
+        """Return what else is to be known of a body."""
+        return self.bonds.body_lines(number)
+
+    def warnings(self) -> list[str]:
+        """Return what will not come out as a person expects."""
+        return self.bonds.warnings()
+
     def lines(self) -> list[str]:
         """Return what ``vfx check`` tells of the whole."""
         settings = self.setup.settings

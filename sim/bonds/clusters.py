@@ -109,7 +109,15 @@ def displacement_unit(solid: Solid, horizon: float) -> float:
     edge = solid.position[solid.edge[:, 0]] - solid.position[solid.edge[:, 1]]
     adjacent = math.sqrt((edge**2).sum(1).max(initial=0.0))
     longest = max(horizon * float(solid.size.max(initial=0.0)), adjacent, 1e-300)
-    return float(2.0 ** math.ceil(math.log2(4.0 * longest / 2.0**31)))
+    return float(2.0 ** math.ceil(math.log2(displacement_grain(longest))))
+
+
+def displacement_grain(longest: float) -> float:
+    """Return how fine displacements in 32 bits are for bonds of a length, at best, in its unit.
+
+    Of the horizon in lambda that is a stretch of neighbours.
+    """
+    return 4.0 * longest / 2.0**31
 
 
 def typical_spacing(solid: Solid, particle: Array) -> float:

@@ -10,30 +10,32 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from vfx.geometry.divide.blue_noise import SITES_A_CUBE
-from vfx.geometry.divide.filling import PLACES
-from vfx.geometry.divide.sources import (
-    BodySize,
-    body_size,
-    mean_neighbors,
-    surface_of,
-    unplaced,
-)
+from vfx.geometry.divide.sources import BodySize, body_size, surface_of, unplaced
 from vfx.geometry.handoff.bodies import Body
 from vfx.sim.bonds.clock import LARGEST_STEP, frame_time, nearest_step
+from vfx.sim.bonds.clusters import displacement_grain
+from vfx.sim.bonds.counts import (
+    around_middle,
+    ball_volume,
+    bonded_neighbors,
+    count_bonds,
+    count_lanes,
+)
 from vfx.sim.bonds.settings import BondSettings
+from vfx.sim.bonds.walls import Cost, Wall, find_wall, wall_lines, wall_warnings
 from vfx.sim.matter.laws import steepest_slope
 from vfx.sim.matter.material import (
     SAFETY,
     bond_stiffness,
     contact_step,
     critical_stretch,
+    growth_energy,
     growth_share,
     lattice_offsets,
     projectile_step,
@@ -63,6 +65,8 @@ IRREGULAR_STEP = 0.7
 THIN_STEP = 0.7
 #: And those of bodies whose surfaces are corrected: along their edges bonds are stiffest.
 SURFACE_STEP = 0.84
+#: Units of the displacements that the least stretch at which bonds may break is made of.
+LEAST_UNITS = 32.0
 #: Steps of a frame.
 MOST_STEPS = 1e9
 
@@ -86,20 +90,9 @@ class BodyPlan:
         """Bonds of the whole body: exact for a box of cubes, else about."""
         if self.body.is_block:
             return count_bonds(self.body.cells, self.offsets)
-        mean = _mean_neighbors(unplaced(self.body), self.offsets, self.horizon / self.length_scale)
+        mean = bonded_neighbors(unplaced(self.body), self.offsets, self.horizon / self.length_scale)
         return min(max(0, round(0.5 * self.n_particles * mean)),
                    self.n_particles * (self.n_particles - 1) // 2)
-
-
-@functools.cache
-def _mean_neighbors(
-    body: Body, offsets: tuple[tuple[int, int, int], ...], reach: float
-) -> float:
-    """Return about how many others are bonded to an element of a body that is no box of cubes."""
-    if body.shape == "grid":
-        return mean_neighbors(body, np.array(offsets), len(offsets))
-    # A ball around an element holds the element, too.
-    return mean_neighbors(body, reach * ball_places(PLACES), _ball_volume(reach)) - 1.0
 
 
 @dataclass(frozen=True)
@@ -171,6 +164,9 @@ class Plan:
     def complaint(self) -> Complaint | None:
         """Return why the time step is refused and what to do, or None."""
         timestep, clock = self.timestep, self.setup.clock
+        for body in self.bodies:
+            if (complaint := self._rounded_off(body)) is not None:
+                return complaint
         if timestep > self.stable_step:
             cause = min(self.step_limits, key=lambda name: self.step_limits[name])
             return "sim.bonds.timestep", (
@@ -246,6 +242,48 @@ class Plan:
                     "comes to, which does not count")
         return f", and where a crack is at {share * body.strain_limit:.3g}"
 
+    def _rounded_off(self, plan: BodyPlan) -> Complaint | None:
+        """Return why a body breaks at stretches that cannot be told from rounding, or None."""
+        name = plan.body.material
+        material = self.setup.materials[name]
+        least = LEAST_UNITS * displacement_grain(self.setup.settings.horizon)
+        limit = plan.strain_limit * growth_share(material, plan.horizon)
+        if plan.body.whole or limit >= least:
+            return None
+        told = (f"{{}}, with which body '{plan.name}' breaks at a stretch of {limit:.2g}; "
+                f"displacements are rounded so that stretches below {least:.2g} mean nothing; ")
+        if material.strain_limit > 0.0:
+            return f"materials.{name}.strain_limit", told.format(
+                f"found {limit:g}") + f"it must be {least:.2g} or more"
+        return f"materials.{name}.fracture_energy", told.format(
+            f"found {material.fracture_energy:g} J/m^2") + (
+            f"it must be {growth_energy(material, plan.horizon, least):.2g} J/m^2 or more for "
+            f"elements of {plan.length_scale:.3g} m and bulk_modulus = "
+            f"{material.bulk_modulus:g} Pa")
+
+    def body_lines(self, number: int) -> list[str]:
+        """Return what else is to be known of a body: how few elements its walls have."""
+        return [line for wall, cost in self._walls(number)
+                for line in wall_lines(wall, self.setup.settings, cost)]
+
+    def warnings(self) -> list[str]:
+        """Return what will not come out as a person expects: walls as thin as an element."""
+        return [line for number in range(len(self.bodies)) for wall, cost in self._walls(number)
+                for line in wall_warnings(wall, cost)]
+
+    def _walls(self, number: int) -> Iterator[tuple[Wall, Callable[[Body], Cost]]]:
+        """Yield the walls of a body, and what finer ones would cost."""
+        if (wall := find_wall(self.bodies[number].body)) is not None:
+            yield wall, functools.partial(self._cost, number)
+
+    def _cost(self, number: int, finer: Body) -> Cost:
+        """Return what the shot would come to with a body divided more finely."""
+        bodies = list(self.setup.bodies)
+        bodies[number] = finer
+        plan = make_plan(replace(self.setup, bodies=tuple(bodies)))
+        return Cost(plan.bodies[number].n_particles, plan.memory,
+                    plan.n_bonds / max(1, self.n_bonds) * self.best_step / plan.best_step)
+
     def lines(self) -> list[str]:
         """Return how many bonds there are and how long a step is."""
         about = "" if all(plan.body.is_block for plan in self.bodies) else "about "
@@ -283,7 +321,7 @@ def make_plan(setup: Setup[BondSettings], left_out: Collection[str] = ()) -> Pla
             stiffness = 18.0 * material.bulk_modulus / (reach * spacing**4)
         elif solver.calibrate:
             # A body that is smaller than its horizon is calibrated by the bonds it has.
-            there = _around_middle(body.cells, offsets) if body.is_block else np.ones(len(length))
+            there = around_middle(body.cells, offsets) if body.is_block else np.ones(len(length))
             own = float((there * share * length).sum())
             crowd = float((there * share / length).sum()) or nearness
             stiffness = 18.0 * material.bulk_modulus / ((own or reach) * spacing**4)
@@ -292,7 +330,7 @@ def make_plan(setup: Setup[BondSettings], left_out: Collection[str] = ()) -> Pla
         crowding = SITES_A_CUBE if body.grading_deviation else (
             size.elements * spacing**3 / size.volume)
         n_neighbors = len(offsets) if body.shape == "grid" else max(
-            1, round(crowding * _ball_volume(solver.horizon)))
+            1, round(crowding * ball_volume(solver.horizon)))
         plans.append(BodyPlan(
             body.name, size.elements, n_lanes, n_neighbors, spacing, delta,
             critical_stretch(material, delta), body, offsets))
@@ -360,34 +398,3 @@ def _region_limits(
 def _step_over(length: float, speed: float) -> float:
     """Return the time [s] that a length takes at a speed."""
     return length / speed if speed > 0.0 else math.inf
-
-
-def ball_places(n: int) -> npt.NDArray[np.float64]:
-    """Return n places (n, 3) spread over the unit ball, the same ones every time."""
-    random = np.random.default_rng(0)
-    way = random.normal(size=(n, 3))
-    radius = np.cbrt((np.arange(n) + 0.5) / n)
-    return np.asarray(way * (radius / np.linalg.norm(way, axis=1))[:, None])
-
-
-def _around_middle(
-    cells: tuple[int, int, int], offsets: Sequence[tuple[int, int, int]]
-) -> npt.NDArray[np.bool_]:
-    """Return which neighbours the cube in the middle of a box has, (o,): no other has more."""
-    place = np.array(cells) // 2 + np.array(offsets, np.int64).reshape(-1, 3)
-    return np.asarray(((place >= 0) & (place < np.array(cells))).all(axis=1))
-
-
-def _ball_volume(radius: float) -> float:
-    return 4.0 / 3.0 * math.pi * radius**3
-
-
-def count_bonds(cells: tuple[int, int, int], offsets: Sequence[tuple[int, int, int]]) -> int:
-    """Return the bonds of a whole box: the pairs of its cubes that are such an offset apart."""
-    pairs = np.maximum(np.array(cells, np.int64) - np.abs(np.array(offsets, np.int64)), 0)
-    return int(pairs.prod(axis=1).sum()) // 2
-
-
-def count_lanes(cells: tuple[int, int, int]) -> int:
-    """Return the lanes of a box whose rows lie along the axis that wastes the fewest."""
-    return min(math.prod(cells) // n * (-(-n // LANES) * LANES) for n in cells)

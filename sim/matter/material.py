@@ -48,6 +48,11 @@ def growth_stretch(material: Material, delta: float) -> float:
     return math.sqrt(5.0 * material.fracture_energy / (9.0 * material.bulk_modulus * delta))
 
 
+def growth_energy(material: Material, delta: float, stretch: float) -> float:
+    """Return the energy G [J/m^2] of cracks that grow at a stretch."""
+    return 9.0 / 5.0 * material.bulk_modulus * delta * stretch**2
+
+
 def growth_share(material: Material, delta: float) -> float:
     """Return the strain limit of bonds across a crack, relative to that of whole matter.
 

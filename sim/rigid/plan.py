@@ -61,6 +61,14 @@ class RigidPlan:
         """Return what a body comes to, counted from 0."""
         return f"lambda {self.sizes[number].spacing:.4g} m, rigid"
 
+    def body_lines(self, number: int) -> list[str]:
+        """Return what else is to be known of a body: nothing."""
+        return []
+
+    def warnings(self) -> list[str]:
+        """Return what will not come out as a person expects: nothing."""
+        return []
+
     def lines(self) -> list[str]:
         """Return what ``vfx check`` tells of the whole."""
         return ["rigid bodies: nothing breaks"]

@@ -32,6 +32,8 @@ class ToyPlan:
     effort = staticmethod(lambda time, step: [("ten leaps", 10 * step)])
     time_text = staticmethod(lambda: "ten leaps")
     body_text = staticmethod(lambda number: "two halves")
+    body_lines = staticmethod(lambda number: [])
+    warnings = staticmethod(lambda: [])
 
     def lines(self) -> list[str]:
         return [f"bodies split after {self.settings.split_at:g} s"]
