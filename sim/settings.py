@@ -24,6 +24,8 @@ SHORTEST_DIRECTION = 1e-6
 SHORTEST_SIDE = SIZE["at_least"]
 #: K_S of a ball that does not say it [N/m^5].
 LEVINE_STIFFNESS = 1e15
+#: Nothing that breaks bears more.
+LARGEST_STRETCH = 1.0
 #: The lightest ball [kg], a grain of some nanometres.
 LEAST_MASS = 1e-24
 #: Walks with all their branches end here, whatever the branching chance.
@@ -59,6 +61,16 @@ class Material:
     friction: float = setting(
         0.6, "Coulomb friction of rigid pieces; between two of them the mean counts.",
         at_least=0.0, at_most=1e3)
+
+    def complaints(self) -> Iterator[Complaint]:
+        """Yield what is wrong with the section as a whole."""
+        stretch = self.strength / (1.5 * self.bulk_modulus)
+        if stretch >= LARGEST_STRETCH:
+            yield "strength", (
+                f"found {self.strength:g} Pa, which whole matter of bulk_modulus = "
+                f"{self.bulk_modulus:g} Pa reaches at a stretch of {stretch:.3g}, strength / (1.5 "
+                f"bulk_modulus); it must be below {LARGEST_STRETCH:g}: give both in Pa, and to a "
+                "body that never breaks whole = true")
 
 
 @dataclass(frozen=True)

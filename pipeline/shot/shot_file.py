@@ -376,6 +376,10 @@ def _read_materials(
             looks[name] = _read_look(table, where, complaints)
         material = read_section(Material, physics, where, complaints)
         complaints.of_whole(material, where)
+        if material and material.strength > 0.0 and "bulk_modulus" not in physics:
+            complaints.add(f"{where}.bulk_modulus", (
+                f"missing; with strength = {material.strength:g} Pa it is required, for whole "
+                "matter breaks at the stretch strength / (1.5 bulk_modulus): write it in Pa"))
         materials[name] = material or Material()
     return materials, looks
 

@@ -14,7 +14,8 @@ SHOT = plate_shot("1001-1001", 5, (32, 24), 6)
 @pytest.mark.parametrize("key, value, words", [
     ("density", "2.4", "if it is in g/cm^3"), ("bulk_modulus", "35.0", "if it is in GPa"),
     ("strain_limit", "15.0", "16 times as long"), ("density", "2400.0", ""),
-    ("strength", "50.0", "if it is in MPa"), ("strength", "50e6", "")])
+    ("strength", "50.0\nbulk_modulus = 35e9", "if it is in MPa"),
+    ("strength", "50e6\nbulk_modulus = 35e9", "")])
 def test_check_tells_of_materials_in_other_units(
     vfx, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, value: str, words: str
 ) -> None:
