@@ -1,7 +1,7 @@
-"""Meshes that the project makes itself, by formula: vase, bowl, mug, column, serpent and sphere.
+"""Meshes that the project makes itself, by formula: vases and vessels, a column, a serpent, a ball.
 
-All are closed, face outward, and have uv; metres, y up, standing on y = 0. The vase, bowl and
-mug are profiles turned on a lathe, with a wall of real thickness around a hollow; the mug's
+All are closed, face outward, and have uv; metres, y up, standing on y = 0. The vase, bowl, plate,
+wine glass and mug are profiles turned on a lathe, with a wall of real thickness; the mug's
 handle is joined to it as a solid. The serpent, of half a million triangles, is one tube along a
 coiled spine, its cross-section shaped and displaced into scales, crest, horns and belly plates.
 """
@@ -19,6 +19,8 @@ from vfx.geometry.mesh.files import RawMesh
 
 #: Raised by hand when a change of this file changes a mesh.
 VERSION = 1
+#: Thickness [m] of the bowl of the wine glass.
+WINE_WALL = 1.2e-3
 
 
 def make_asset(name: str) -> RawMesh:
@@ -51,6 +53,42 @@ def bowl() -> RawMesh:
         (0.1165, 0.0955), (0.1140, 0.0940), (0.1085, 0.0820), (0.0930, 0.0545), (0.0660, 0.0300),
         (0.0400, 0.0165), (0.0180, 0.0125), (0.000, 0.0120)], 80)
     return _lathe(np.concatenate([outer, inner[1:]]), 192)
+
+
+def plate() -> RawMesh:
+    """Return a dinner plate 27 cm wide with a rim, on a foot ring; 4.5 mm thick."""
+    under = _curve([
+        (0.000, 0.0040), (0.066, 0.0040), (0.0730, 0.0034), (0.0755, 0.0008), (0.0772, 0.0000),
+        (0.0800, 0.0000), (0.0817, 0.0008), (0.0835, 0.0042), (0.0880, 0.0070), (0.0955, 0.0118),
+        (0.1030, 0.0150), (0.1160, 0.0180), (0.1290, 0.0208), (0.1335, 0.0222), (0.1350, 0.0240)],
+        150)
+    upper = _curve([
+        (0.1350, 0.0240), (0.1340, 0.0255), (0.1315, 0.0259), (0.1270, 0.0251), (0.1150, 0.0224),
+        (0.1015, 0.0194), (0.0935, 0.0160), (0.0865, 0.0115), (0.0800, 0.0092), (0.0700, 0.0085),
+        (0.000, 0.0085)], 120)
+    return _lathe(np.concatenate([under, upper[1:]]), 256)
+
+
+def wineglass() -> RawMesh:
+    """Return a wine glass 20 cm high: a bowl with a wall of 1.2 mm, on a stem and a foot."""
+    inner = _curve([
+        (0.000, 0.0960), (0.008, 0.0966), (0.0190, 0.1010), (0.0300, 0.1105), (0.0375, 0.1240),
+        (0.0403, 0.1380), (0.0395, 0.1560), (0.0362, 0.1780), (0.0318, 0.1994)], 130)
+    along = np.gradient(inner, axis=0)
+    along /= np.linalg.norm(along, axis=1)[:, None]
+    away = along[:, ::-1] * [1.0, -1.0]
+    outer = inner + WINE_WALL * away
+    # The lip is a half round from the outside to the inside.
+    turn = np.linspace(0.0, np.pi, 9)[:, None]
+    lip = (inner[-1] + 0.5 * WINE_WALL * (
+        away[-1] * (1.0 + np.cos(turn)) + along[-1] * np.sin(turn)))
+    foot = [
+        (0.000, 0.0022), (0.020, 0.0012), (0.0335, 0.0000), (0.0362, 0.0002), (0.0375, 0.0011),
+        (0.0365, 0.0021), (0.0290, 0.0034), (0.0170, 0.0054), (0.0088, 0.0088), (0.0054, 0.0150),
+        (0.0042, 0.0250), (0.0037, 0.0450), (0.0036, 0.0650), (0.0042, 0.0800), (0.0060, 0.0880),
+        (0.0095, 0.0930)]
+    stem = _curve([*foot, *map(tuple, outer[(outer[:, 0] > 0.014)][::4].tolist())], 320)
+    return _lathe(np.concatenate([stem, lip[1:], inner[-2::-1]]), 192)
 
 
 def mug() -> RawMesh:
@@ -128,7 +166,8 @@ def sphere() -> RawMesh:
 
 
 ASSETS: dict[str, Callable[[], RawMesh]] = {
-    "vase": vase, "bowl": bowl, "mug": mug, "column": column, "serpent": serpent, "sphere": sphere,
+    "vase": vase, "bowl": bowl, "plate": plate, "wineglass": wineglass, "mug": mug,
+    "column": column, "serpent": serpent, "sphere": sphere,
 }
 
 

@@ -218,8 +218,8 @@ def new(name: str, template: str) -> None:
 def asset(name: str, file: Path) -> None:
     """Write a mesh of ours as FILE, an OBJ.
 
-    NAME is vase, bowl, mug, column, serpent or sphere; in a shot, mesh = "asset:vase" needs no
-    file.
+    NAME is vase, bowl, plate, wineglass, mug, column, serpent or sphere; in a shot, mesh =
+    "asset:vase" needs no file.
 
     \b
     Example:

@@ -254,6 +254,32 @@ def test_the_serpent_has_half_a_million_triangles_and_the_vase_a_hollow(device):
     assert away.min() > 0.07 and away.max() < 0.0905
 
 
+def test_the_bowl_of_a_wine_glass_has_a_wall_of_12_tenths_of_a_millimetre():
+    raw = make_asset("wineglass")
+    assert raw.vertex[:, 1].max() == pytest.approx(0.2, abs=2e-4)
+    # Its profile, from the middle of the foot over the lip to the bottom of the bowl.
+    profile = raw.vertex[(np.abs(raw.vertex[:, 2]) < 1e-12) & (raw.vertex[:, 0] >= 0.0), :2]
+    lip = int(profile[:, 1].argmax())
+    outer, inner = profile[:lip], profile[lip:]
+    bowl = inner[(inner[:, 1] < 0.195) & (inner[:, 0] > 0.02)]
+    start, way = outer[:-1], np.diff(outer, axis=0)
+    along = ((bowl[:, None] - start) * way).sum(2) / (way**2).sum(1)
+    nearest = start + np.clip(along, 0.0, 1.0)[..., None] * way
+    wall = np.linalg.norm(bowl[:, None] - nearest, axis=2).min(axis=1)
+    assert len(bowl) > 80 and wall == pytest.approx(1.2e-3, rel=0.05)
+
+
+def test_a_plate_stands_on_its_ring_and_holds_soup():
+    raw = make_asset("plate")
+    away, height = np.hypot(raw.vertex[:, 0], raw.vertex[:, 2]), raw.vertex[:, 1]
+    assert away.max() == pytest.approx(0.135)
+    ring = away[height < 1e-4]
+    assert 0.07 < ring.min() < ring.max() < 0.09
+    # The foot ring lies under the flat; the rim is higher than both.
+    flat = height[(away < 0.06) & (height > 0.006)]
+    assert flat == pytest.approx(0.0085) and height[away > 0.13].min() > 0.02
+
+
 def test_a_sphere_is_as_far_from_its_middle_everywhere():
     raw = make_asset("sphere")
     away = np.linalg.norm(raw.vertex - [0.0, 0.05, 0.0], axis=1)
