@@ -50,6 +50,11 @@ class Material:
     fracture_energy: float = setting(
         10.0, "Energy G to open a crack; used where strain_limit is 0.", unit="J/m^2",
         at_least=1e-9, at_most=1e12)
+    prestress: float = setting(
+        0.0, "Residual stress, as tempered glass has it: the compression at the surfaces of a "
+        "pane, whose core is stretched by half of it. A crack that reaches the core runs on by "
+        "itself. For bodies of `cells`, at least three thick; 0 for none.", unit="Pa",
+        at_least=0.0, at_most=1e15)
     strain_scatter: float = setting(
         0.02, "Standard deviation of the strain limit, relative.", at_least=0.0, at_most=0.3)
     compression_strengthening: float = setting(

@@ -21,6 +21,8 @@ struct RestShape {
     const float *rest;          // (n_clusters, 3, LANES) [unit] relative to the origin
     const float *per_scale;     // (n_clusters,) unit / lambda
     const float *weight;        // (n_clusters, LANES) V sqrt(c) [N^(1/2)]
+    bool is_strained;           // whether particles by themselves are larger or smaller than at rest
+    const float *free;          // (n_clusters, LANES) by these strains, see prestress.py
 };
 
 #define ROW_BITS ((1 << LANES) - 1)
@@ -36,18 +38,21 @@ DEVICE void load_rest(
 }
 
 // The bonds, `live` of them, of particle i of a cluster, whose rest positions and displacements are
-// given, with the lanes of cluster b, and their rest vectors.
+// given, with the lanes of cluster b, and their rest vectors. `free_a` and `free_b` are the strains at
+// which particles are at rest; what is inlined with null knows nothing of them.
 DEVICE Bond bond_of_row(
-    const float *rest_a, const int *moved_a, int i, int live,
-    const lane_f *rest_b, const lane_i *moved_b, lane_f zero, lane_f *xi)
+    const float *rest_a, const int *moved_a, const float *free_a, int i, int live,
+    const lane_f *rest_b, const lane_i *moved_b, lane_f free_b, lane_f zero, lane_f *xi)
 {
     lane_f u[3];
     for (int k = 0; k < 3; ++k) {
         xi[k] = lane_splat(rest_a[LANES * k + i]) - rest_b[k];
         u[k] = lane_float(lane_splat(moved_a[LANES * k + i]) - moved_b[k]);
     }
-    const lane_f rest2 = rest_squared(xi);
-    return bond_now(xi, u, rest2, lane_sqrt(rest2), live, false, zero);
+    const lane_f rest2 = rest_squared(xi), length = lane_sqrt(rest2);
+    if (free_a == 0) return bond_now(xi, u, rest2, length, live, false, zero);
+    const lane_f strain = (lane_splat(free_a[i]) + free_b) * 0.5f;
+    return strained_bond_now(xi, u, rest2, length, strain, live, zero);
 }
 
 // Break what is stretched too far of the bonds of particle i of cluster a with the lanes of cluster b;
@@ -122,6 +127,101 @@ KERNEL void find_bonds(
     }
 }
 
+// What bond_forces does for one tile. `free` are the strains at which particles are at rest; what is
+// inlined with null knows nothing of them, so that bodies without residual stress cost no more.
+DEVICE void sum_tile(
+    int64 tile, bool is_weakened, const Pairs &pairs, const RestShape &shape, const Limits &limits,
+    const float *free, const int64 *step, const uint64 *pair_weak, const uint64 *pair_edge,
+    const int *pair_edge_start, const int *displacement, uint64 *pair_live, int64 *edge_step,
+    float *slot)
+{
+    const lane_f zero = lane_splat(0.0f);
+    const float edge = shape.edge, *rest = shape.rest, *weight = shape.weight;
+    const float *per_scale = shape.per_scale;
+    const double *origin = shape.origin;
+    const int *pair_second = pairs.pair_second, *pair_slot = pairs.pair_slot;
+    for (int64 s = pairs.tile_slot[tile]; s < pairs.tile_slot[tile + 1]; ++s)
+        for (int k = 0; k < 4; ++k) lane_store(slot + LANES * (4 * s + k), zero);
+
+    for (int a = pairs.tile_start[tile]; a < pairs.tile_start[tile + 1]; ++a) {
+        const BondLaw own_law = bond_law(limits.law, limits.body[a]);
+        const lane_f safe = safe_stretch(own_law, limits.least_threshold, is_weakened);
+        // One place each, from which rows are reached: indices would fill the registers.
+        const float *rest_a = rest + LANES * 3 * (int64)a, *weight_a = weight + LANES * (int64)a;
+        const int *moved_a = displacement + LANES * 3 * (int64)a;
+        const float *free_a = free ? free + LANES * (int64)a : 0;
+        lane_f sum[LANES][4];
+        UNROLL for (int i = 0; i < LANES; ++i)
+            for (int k = 0; k < 4; ++k) sum[i][k] = zero;
+
+        for (int p = pairs.pair_start[a], last = pairs.pair_start[a + 1]; p < last; ++p) {
+            uint64 live = pair_live[p];
+            if (!live) continue;
+            const int b = pair_second[p];
+            lane_f rest_b[3];
+            lane_i moved_b[3];
+            load_rest(origin, rest, a, b, rest_b);
+            for (int k = 0; k < 3; ++k)
+                moved_b[k] = lane_load(displacement + LANES * (3 * (int64)b + k));
+            const lane_f weight_b = lane_load(weight + LANES * (int64)b);
+            const lane_f free_b = free ? lane_load(free + LANES * (int64)b) : zero;
+            uint64 broken = 0;
+            lane_f back[4] = {zero, zero, zero, zero};
+
+            FOR_ROWS(i, live) {
+                lane_f xi[3];
+                const int row = (int)(live >> (LANES * i));
+                Bond bond = bond_of_row(
+                    rest_a, moved_a, free_a, i, row, rest_b, moved_b, free_b, zero, xi);
+                if (UNLIKELY(bond_may_break(bond, safe))) {
+                    // A copy: what is handed over must be in memory, and would be in all passes.
+                    Bond stretched = bond;
+                    const int torn =
+                        break_row(own_law, shape, limits, a, i, b, pair_weak[p], stretched);
+                    bond = stretched;
+                    broken |= (uint64)torn << (LANES * i);
+                }
+
+                // Pull both ends together, along the bond.
+                lane_f pull = bond_force(own_law, bond) * (weight_b * weight_a[i]);
+                if (edge > 0.0f) pull = pull * volume_share(xi, edge, per_scale[a]);
+                for (int k = 0; k < 3; ++k) {
+                    sum[i][k] = lane_fnma(pull, bond.y[k], sum[i][k]);
+                    back[k] = lane_fma(pull, bond.y[k], back[k]);
+                }
+                sum[i][3] = lane_min(sum[i][3], bond.stretch);
+                back[3] = lane_min(back[3], bond.stretch);
+            }
+
+            // Note broken bonds, and the step for those between adjacent elements.
+            if (broken) {
+                pair_live[p] = live & ~broken;
+                const uint64 edges = pair_edge[p];
+                for (uint64 rest_bits = broken & edges; rest_bits; rest_bits &= rest_bits - 1) {
+                    const uint64 below = (rest_bits & (0 - rest_bits)) - 1;
+                    edge_step[pair_edge_start[p] + bit_count(edges & below)] = step[0] + 1;
+                }
+            }
+            float *to = slot + LANES * 4 * (int64)pair_slot[p];
+            for (int k = 0; k < 3; ++k)
+                lane_store(to + LANES * k, lane_load(to + LANES * k) + back[k]);
+            lane_store(to + LANES * 3, lane_min(lane_load(to + LANES * 3), back[3]));
+        }
+
+        // Add the rows' sums to the cluster's own slot.
+        lane_fence();
+        float *own = slot + LANES * 4 * (int64)pairs.own_slot[a];
+        UNROLL for (int i = 0; i < LANES; ++i) {
+            float total[4];
+            for (int k = 0; k < 3; ++k) total[k] = own[LANES * k + i] + lane_sum(sum[i][k]);
+            total[3] = minimum(own[LANES * 3 + i], lane_lowest(sum[i][3]));
+            lane_fence();
+            for (int k = 0; k < 4; ++k) own[LANES * k + i] = total[k];
+        }
+        lane_fence();
+    }
+}
+
 // Break overstretched bonds, then sum the forces of the live ones [N] and the smallest
 // stretch of each particle. Each pair is visited once and acts on both ends; sums go to the
 // slots of the tile, which nobody else writes.
@@ -138,89 +238,13 @@ KERNEL void bond_forces(
     OUT float *slot)            // (n_slots, 4, LANES) force and smallest stretch
 {
     if (flag[FLAG_HALT]) return;
-    const lane_f zero = lane_splat(0.0f);
     FOR_EACH_GROUP(tile, n_tiles, 1) {
-        const float edge = shape.edge, *rest = shape.rest, *weight = shape.weight;
-        const float *per_scale = shape.per_scale;
-        const double *origin = shape.origin;
-        const int *pair_second = pairs.pair_second, *pair_slot = pairs.pair_slot;
-        for (int64 s = pairs.tile_slot[tile]; s < pairs.tile_slot[tile + 1]; ++s)
-            for (int k = 0; k < 4; ++k) lane_store(slot + LANES * (4 * s + k), zero);
-
-        for (int a = pairs.tile_start[tile]; a < pairs.tile_start[tile + 1]; ++a) {
-            const BondLaw own_law = bond_law(limits.law, limits.body[a]);
-            const lane_f safe = safe_stretch(own_law, limits.least_threshold, is_weakened);
-            // One place each, from which rows are reached: indices would fill the registers.
-            const float *rest_a = rest + LANES * 3 * (int64)a, *weight_a = weight + LANES * (int64)a;
-            const int *moved_a = displacement + LANES * 3 * (int64)a;
-            lane_f sum[LANES][4];
-            UNROLL for (int i = 0; i < LANES; ++i)
-                for (int k = 0; k < 4; ++k) sum[i][k] = zero;
-
-            for (int p = pairs.pair_start[a], last = pairs.pair_start[a + 1]; p < last; ++p) {
-                uint64 live = pair_live[p];
-                if (!live) continue;
-                const int b = pair_second[p];
-                lane_f rest_b[3];
-                lane_i moved_b[3];
-                load_rest(origin, rest, a, b, rest_b);
-                for (int k = 0; k < 3; ++k)
-                    moved_b[k] = lane_load(displacement + LANES * (3 * (int64)b + k));
-                const lane_f weight_b = lane_load(weight + LANES * (int64)b);
-                uint64 broken = 0;
-                lane_f back[4] = {zero, zero, zero, zero};
-
-                FOR_ROWS(i, live) {
-                    lane_f xi[3];
-                    const int row = (int)(live >> (LANES * i));
-                    Bond bond = bond_of_row(rest_a, moved_a, i, row, rest_b, moved_b, zero, xi);
-                    if (UNLIKELY(bond_may_break(bond, safe))) {
-                        // A copy: what is handed over must be in memory, and would be in all passes.
-                        Bond stretched = bond;
-                        const int torn =
-                            break_row(own_law, shape, limits, a, i, b, pair_weak[p], stretched);
-                        bond = stretched;
-                        broken |= (uint64)torn << (LANES * i);
-                    }
-
-                    // Pull both ends together, along the bond.
-                    lane_f pull = bond_force(own_law, bond) * (weight_b * weight_a[i]);
-                    if (edge > 0.0f) pull = pull * volume_share(xi, edge, per_scale[a]);
-                    for (int k = 0; k < 3; ++k) {
-                        sum[i][k] = lane_fnma(pull, bond.y[k], sum[i][k]);
-                        back[k] = lane_fma(pull, bond.y[k], back[k]);
-                    }
-                    sum[i][3] = lane_min(sum[i][3], bond.stretch);
-                    back[3] = lane_min(back[3], bond.stretch);
-                }
-
-                // Note broken bonds, and the step for those between adjacent elements.
-                if (broken) {
-                    pair_live[p] = live & ~broken;
-                    const uint64 edges = pair_edge[p];
-                    for (uint64 rest_bits = broken & edges; rest_bits; rest_bits &= rest_bits - 1) {
-                        const uint64 below = (rest_bits & (0 - rest_bits)) - 1;
-                        edge_step[pair_edge_start[p] + bit_count(edges & below)] = step[0] + 1;
-                    }
-                }
-                float *to = slot + LANES * 4 * (int64)pair_slot[p];
-                for (int k = 0; k < 3; ++k)
-                    lane_store(to + LANES * k, lane_load(to + LANES * k) + back[k]);
-                lane_store(to + LANES * 3, lane_min(lane_load(to + LANES * 3), back[3]));
-            }
-
-            // Add the rows' sums to the cluster's own slot.
-            lane_fence();
-            float *own = slot + LANES * 4 * (int64)pairs.own_slot[a];
-            UNROLL for (int i = 0; i < LANES; ++i) {
-                float total[4];
-                for (int k = 0; k < 3; ++k) total[k] = own[LANES * k + i] + lane_sum(sum[i][k]);
-                total[3] = minimum(own[LANES * 3 + i], lane_lowest(sum[i][3]));
-                lane_fence();
-                for (int k = 0; k < 4; ++k) own[LANES * k + i] = total[k];
-            }
-            lane_fence();
-        }
+        if (shape.is_strained)
+            sum_tile(tile, is_weakened, pairs, shape, limits, shape.free, step, pair_weak,
+                     pair_edge, pair_edge_start, displacement, pair_live, edge_step, slot);
+        else
+            sum_tile(tile, is_weakened, pairs, shape, limits, 0, step, pair_weak, pair_edge,
+                     pair_edge_start, displacement, pair_live, edge_step, slot);
     }
 }
 
@@ -271,6 +295,7 @@ KERNEL void bond_sums(
     const lane_f one = lane_splat(1.0f);
     FOR_EACH_GROUP(tile, n_tiles, 1) {
         const float edge = shape.edge, *rest = shape.rest, *weight = shape.weight;
+        const float *free = shape.is_strained ? shape.free : 0;
         for (int64 s = pairs.tile_slot[tile]; s < pairs.tile_slot[tile + 1]; ++s)
             for (int k = 0; k < 4; ++k) lane_store(slot + LANES * (4 * s + k), zero);
         for (int a = pairs.tile_start[tile]; a < pairs.tile_start[tile + 1]; ++a) {
@@ -285,14 +310,16 @@ KERNEL void bond_sums(
                     moved_b[k] = lane_load(displacement + LANES * (3 * (int64)b + k));
                 const lane_f weight_b = lane_load(weight + LANES * (int64)b);
                 const lane_f volume_b = lane_load(volume + LANES * (int64)b);
+                const lane_f free_b = free ? lane_load(free + LANES * (int64)b) : zero;
                 lane_f back[4] = {zero, zero, zero, zero};
                 const uint64 live = pair_live[p];
                 FOR_ROWS(i, live) {
                     lane_f xi[3];
                     const int row = (int)(live >> (LANES * i));
                     const Bond bond = bond_of_row(
-                        rest + LANES * 3 * (int64)a, displacement + LANES * 3 * (int64)a, i, row,
-                        rest_b, moved_b, zero, xi);
+                        rest + LANES * 3 * (int64)a, displacement + LANES * 3 * (int64)a,
+                        free ? free + LANES * (int64)a : 0, i, row, rest_b, moved_b, free_b, zero,
+                        xi);
                     const lane_i on = lane_from_bits(row);
                     const lane_f rest_length = lane_sqrt(rest_squared(xi)) * unit;
                     const lane_f share = lane_select(

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from vfx.device import Device, Launch
+from vfx.device import Device, Launch, Record
 from vfx.geometry.handoff.types import Array, Solid
 from vfx.sim.bonds.clusters import find_network
 from vfx.sim.matter.contact import ContactSearch
@@ -90,11 +90,6 @@ class ClusterBonds:
         network = find_network(device, solid, horizon, part)
         self.layout = network.layout
         self.edge_number = network.edge_number
-        unit = self.layout.unit
-        rest = self.layout.scatter(solid.position)
-        inside = (self.layout.particle >= 0)[:, None, :]
-        center = np.where(inside, rest, 0.0).sum(2) / inside.sum(2)
-        local = np.where(inside, rest - center[:, :, None], 0.0) / unit
         put = device.from_host
         self.n_tiles = len(network.tile_start) - 1
         self.n_pairs = len(network.pair_live)
@@ -106,19 +101,39 @@ class ClusterBonds:
         self._pair_second = put(network.pair_second)
         self._pair_edge = put(network.pair_edge)
         self._pair_edge_start = put(network.pair_edge_start)
-        scale = solid.size[np.maximum(self.layout.particle[:, 0], 0)]
         self._pairs = device.struct(
             FILE, "Pairs", tile_start=put(network.tile_start), tile_slot=put(network.tile_slot),
             own_slot=put(network.own_slot), pair_start=self._pair_start,
             pair_second=self._pair_second, pair_slot=put(network.pair_slot))
         # Where volumes near the horizon count in full, the kernels are told so by a zero.
-        self._shape = device.struct(
-            FILE, "RestShape", edge=horizon + 0.5 if edge_volume == "partial" else 0.0,
-            origin=put(center / unit), rest=put(local.astype(np.float32)),
-            per_scale=put((unit / scale).astype(np.float32)), weight=self._weight)
+        self._edge = horizon + 0.5 if edge_volume == "partial" else 0.0
+        self._shape = self._shape_at(solid.position)
         self._sum_volume = device.xp.zeros(self.layout.particle.shape, np.float32)
         self.set_factors(np.ones(solid.n_elements))
         self._module = device.module(FILE)
+
+    def _shape_at(self, rest: Array, free: Array | None = None) -> Record:
+        """Return the bodies as their bonds are at rest: (n, 3) [m], with free strains (n,)."""
+        put, layout = self._device.from_host, self.layout
+        inside = (layout.particle >= 0)[:, None, :]
+        lanes = layout.scatter(rest)
+        center = np.where(inside, lanes, 0.0).sum(2) / inside.sum(2)
+        local = np.where(inside, lanes - center[:, :, None], 0.0) / layout.unit
+        scale = self._solid.size[np.maximum(layout.particle[:, 0], 0)]
+        strain = np.zeros((1, LANES)) if free is None else layout.scatter(free)
+        return self._device.struct(
+            FILE, "RestShape", edge=self._edge, origin=put(center / layout.unit),
+            rest=put(local.astype(np.float32)), weight=self._weight,
+            per_scale=put((layout.unit / scale).astype(np.float32)),
+            is_strained=free is not None, free=put(strain.astype(np.float32)))
+
+    def strain(self, rest: Array, free: Array) -> None:
+        """Put the bonds under residual stress (prestress.py), for launches to come.
+
+        They are at rest where particles stand at ``rest`` (n, 3) [m], if these were larger by
+        ``free`` (n,).
+        """
+        self._shape = self._shape_at(rest, free)
 
     def set_stiffness(self, particles: Particles, stiffness: Array) -> None:
         """Keep V sqrt(c) for each particle: the product of two is c V_i V_j.

@@ -70,10 +70,11 @@ def seconds_per_bond(
         rotation=body.rotation)]).solid
     setup = Setup(
         settings=dataclasses.replace(settings, horizon=horizon),
-        materials={body.material: material}, shared=Shared(gravity=(0.0, 0.0, 0.0)),
-        floor=Floor(enabled=False))
+        materials={body.material: dataclasses.replace(material, prestress=0.0)},
+        shared=Shared(gravity=(0.0, 0.0, 0.0)), floor=Floor(enabled=False))
+    in_rows = body.is_block and material.prestress == 0.0
     simulation = Simulation(
-        device, make_world(solid, setup), layout=None if body.is_block else ClusterBonds)
+        device, make_world(solid, setup), layout=None if in_rows else ClusterBonds)
     simulation.place(solid.position, SWING * np.sin(solid.position / spacing))
 
     def time_steps(n_steps: int) -> float:

@@ -27,6 +27,7 @@ from vfx.sim.bonds.counts import (
     count_bonds,
     count_lanes,
 )
+from vfx.sim.bonds.prestress import prestress_complaint, stored_energy
 from vfx.sim.bonds.settings import BondSettings
 from vfx.sim.bonds.walls import Cost, Wall, find_wall, wall_lines, wall_warnings
 from vfx.sim.matter.laws import steepest_slope
@@ -186,7 +187,8 @@ class Plan:
                 f"found speeds {self.frame_time * clock.fps:g} to "
                 f"{self._most_steps * timestep * clock.fps:g}, the fastest of which makes "
                 f"{self._most_steps:.3g} steps a frame; it must be at most 10^9")
-        return None
+        return prestress_complaint([plan.body for plan in self.bodies], self.setup.materials,
+                                   self.setup.settings.horizon, self.setup.settings.edge_volume)
 
     @property
     def _most_steps(self) -> float:
@@ -229,7 +231,17 @@ class Plan:
         about = "" if body.body.is_block else "about "
         return (f"lambda {body.length_scale:.4g} m, delta {body.horizon:.4g} m, "
                 f"{about}{body.n_bonds:,} bonds that break at a stretch of "
-                f"{body.strain_limit:.3g}{self._growth_text(body)}")
+                f"{body.strain_limit:.3g}{self._growth_text(body)}{self._stress_text(body)}")
+
+    def _stress_text(self, body: BodyPlan) -> str:
+        """Return how much energy residual stress has in store for cracks."""
+        material = self.setup.materials[body.body.material]
+        if material.prestress == 0.0 or not body.body.is_block:
+            return ""
+        thickness = min(body.body.cells) * body.length_scale
+        return (f"; residual stress stores {stored_energy(material, thickness):.3g} J/m^2 of the "
+                f"pane, and a crack takes {material.fracture_energy * thickness:.3g} J/m of its "
+                "length")
 
     def _growth_text(self, body: BodyPlan) -> str:
         """Return at which stretch cracks go on, where that differs from where they begin."""

@@ -17,6 +17,7 @@ The state is the same, bit for bit, for any number of threads and after a resume
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -30,6 +31,7 @@ from vfx.sim.bonds.clock import LARGEST_STEP, exact_step
 from vfx.sim.bonds.cluster_bonds import Bonds, ClusterBonds
 from vfx.sim.bonds.flight import take_off
 from vfx.sim.bonds.lattice import LatticeBonds, is_lattice
+from vfx.sim.bonds.prestress import Residual, come_to_rest, pane_residual
 from vfx.sim.bonds.settings import BondSettings
 from vfx.sim.bonds.specimen import Network, Specimen, whole_specimen
 from vfx.sim.bonds.surface import surface_factors
@@ -81,9 +83,11 @@ class Simulation:
         self._initial_velocity = initial_velocity(solid, world.bodies)
         #: Whether bonds across cracks are weaker than others.
         self.has_cracks = any(material.strength > 0.0 for material in self._material)
+        is_stressed = any(material.prestress > 0.0 for material in self._material)
 
         # Choose the layout of the bonds, then bring everything into its order.
-        make_bonds = layout or (LatticeBonds if is_lattice(solid) else ClusterBonds)
+        make_bonds = ClusterBonds if is_stressed else layout or (
+            LatticeBonds if is_lattice(solid) else ClusterBonds)
         self.bonds: Bonds = make_bonds(
             device, solid, settings.horizon, settings.edge_volume, specimen.part)
         self.layout = self.bonds.layout
@@ -129,11 +133,16 @@ class Simulation:
                            len(world.controls.cuts))
         #: Edges that were cut from the start: such a crack gapes, however short it is.
         self._cut = self.broken_edges(-1)[0]
-        self.network = specimen.network or self._find_network()
+        network = specimen.network or self._find_network()
+        self.bonds.set_stiffness(self.particles, network.stiffness)
+        if is_stressed and specimen.network is None:
+            network = dataclasses.replace(network, residual=self._find_residual(network))
+        self.network = network
+        if network.residual is not None:
+            self._strain(network.residual)
         self._cracks = Cracks(device, self.layout, self.particles,
                               self.network.n_bonds) if self.has_cracks else None
         self.open_cracks()
-        self.bonds.set_stiffness(self.particles, self.network.stiffness)
         self._launches = self._prepare()
         self._start()
         self.flight = take_off(
@@ -171,7 +180,44 @@ class Simulation:
             stiffest = steepest_slope(material) * stiffness[body] * float(
                 sums["inverse"][inside].max())
             longest[body] = stable_step(material.density, stiffest)
-        return Network(stiffness, np.rint(sums["count"]).astype(np.int32), self._factor, longest)
+        return Network(
+            stiffness, np.rint(sums["count"]).astype(np.int32), self._factor, longest, None)
+
+    def _find_residual(self, network: Network) -> Residual:
+        """Return the residual stress of whole bodies, in equilibrium; see prestress.py."""
+        solid, settings = self.solid, self.settings
+        free, rise = np.zeros(solid.n_elements), np.zeros((solid.n_elements, 3))
+        for body, material in enumerate(self._material):
+            if material.prestress > 0.0:
+                unit = float(network.stiffness[body] * solid.length_scale[body]**4)
+                inside = solid.body == body
+                free[inside], rise[inside] = pane_residual(
+                    solid, body, settings.horizon, settings.edge_volume, material.prestress, unit)
+        self._strain(Residual(free, np.zeros_like(rise)))
+        # Nothing breaks before all is in place.
+        limit = self.device.to_host(self.particles.threshold)
+        self._overwrite(self.particles.threshold, np.full_like(limit, np.inf))
+        launches = [*self.bonds.forces(self.particles), self._gather_slots()]
+
+        def forces(moved: Array) -> Array:
+            self._overwrite(self.particles.position, self.layout.scatter(solid.position + moved))
+            self._measure()
+            self.device.run(launches)
+            total = self.device.to_host(self._total)[:, :3]
+            return self.layout.gather(np.ascontiguousarray(total)).astype(np.float64)
+
+        shift = come_to_rest(
+            forces, rise, float(np.abs(free).max() * solid.length_scale.max()))
+        self._overwrite(self.particles.threshold, limit)
+        self._overwrite(self.particles.position, self.layout.scatter(solid.position))
+        return Residual(free, shift)
+
+    def _strain(self, residual: Residual) -> None:
+        """Put the bonds under residual stress: elements rest where they were built."""
+        assert isinstance(self.bonds, ClusterBonds), "other layouts know no free strain"
+        rest = self.solid.position - residual.shift
+        self._overwrite(self.particles.rest_position, self.layout.scatter(rest))
+        self.bonds.strain(rest, residual.free)
 
     def open_cracks(self) -> None:
         """Let all bonds that are gone by now count as lost to cracks."""
@@ -449,11 +495,14 @@ class Simulation:
 
     def _lane_sums(self) -> Array:
         """Return the four sums of :meth:`bond_sums` in lanes, (C, 4, 8) float32."""
-        gather = self.device.module(STEP).gather_slots.prepare(
+        self.device.run([*self.bonds.sums(self.particles), self._gather_slots()])
+        return self.device.to_host(self._total)
+
+    def _gather_slots(self) -> Launch:
+        """Return the launch that adds up the slots of each cluster."""
+        return self.device.module(STEP).gather_slots.prepare(
             self.layout.n_clusters, self._source_start, self._source, self.particles.slot,
             self._total)
-        self.device.run([*self.bonds.sums(self.particles), gather])
-        return self.device.to_host(self._total)
 
     def _on_host(self, array: Any) -> Array:
         return self.layout.gather(self.device.to_host(array))

@@ -15,6 +15,7 @@ import numpy as np
 
 from vfx.geometry.handoff.subset import subset
 from vfx.geometry.handoff.types import Array, Solid
+from vfx.sim.bonds.prestress import Residual
 from vfx.sim.bonds.settings import BondSettings
 from vfx.sim.control.collider import edge_length
 from vfx.sim.control.initial import element_support, strain_limits
@@ -31,6 +32,14 @@ class Network:
     n_bonds: Array              # (n,) int32: bonds of each element
     factor: Array | None        # (n,) float64: see surface.py; None where all bonds are alike
     stable_step: Array          # (b,) float64 [s] of each body
+    residual: Residual | None   # stress that nothing pulls at; None where no material has any
+
+    def some(self, element: Array) -> Network:
+        """Return that of some elements."""
+        return dataclasses.replace(
+            self, n_bonds=self.n_bonds[element],
+            factor=None if self.factor is None else self.factor[element],
+            residual=self.residual and self.residual.some(element))
 
 
 @dataclass(frozen=True)
@@ -47,6 +56,13 @@ class Specimen:
     mean_volume: Array          # (b,) float64 [m^3]
     part: Array | None          # (n,) int32, see parts.py; None where it is yet to be found
     network: Network | None     # None where it is yet to be found: of a whole world
+
+    def without_stress(self, gone: Array) -> Specimen:
+        """Return it without the residual stress of some of its elements, (n,) bool."""
+        if self.network is None or self.network.residual is None:
+            return self
+        return dataclasses.replace(self, network=dataclasses.replace(
+            self.network, residual=self.network.residual.without(gone)))
 
 
 def whole_specimen(world: World[BondSettings]) -> Specimen:
@@ -86,9 +102,7 @@ class Whole:
                 controls, held=controls.held[element],
                 strength=tuple(factor[element] for factor in controls.strength)),
             limit=whole.limit[element], support=whole.support[element], part=self._part[element],
-            network=dataclasses.replace(
-                self.network, n_bonds=self.network.n_bonds[element],
-                factor=None if self.network.factor is None else self.network.factor[element]))
+            network=self.network.some(element))
 
 
 #: What is known of worlds that still exist, by their identity.

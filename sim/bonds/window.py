@@ -23,6 +23,8 @@ from vfx.sim.solver import Poses, Prop, World
 
 #: Where the elements of fixed and driven regions were at time 0, in a state.
 HELD = "held_start"
+#: Share of its body from which on a piece has kept its residual stress while it was rigid.
+LARGE = 0.5
 
 
 class BondWindow:
@@ -30,6 +32,8 @@ class BondWindow:
 
     ``element`` (k,) are ascending numbers of elements. Bonds between those of different ``label``
     (k,) do not hold, nor do those of the pairs ``dead`` (d, 2) of elements, the lower first.
+    Residual stress is that of the whole world, too, but pieces with less than half of their body
+    have given up their strain, and this with it.
     ``position`` and ``velocity`` (k, 3) are those at the step number ``step`` of the whole shot.
     ``props`` are rigid things that elements run into, at ``poses``. Raises ValueError where the
     bonds of the whole world would swing up at its time step.
@@ -54,12 +58,15 @@ class BondWindow:
             raise ValueError("a projectile with a mass that pushes as levine-2014 has it cannot "
                              "enter an impact in mid-shot; let it push by contact")
         is_whole = len(element) == world.solid.n_elements
-        if whole.network is None and not is_whole:
+        relieved = relieved_elements(world, element, np.asarray(label))
+        if whole.network is None and (relieved.any() or not is_whole):
             whole.network = Simulation(device, world).network
+        specimen = dataclasses.replace(
+            whole.specimen, network=whole.network) if is_whole else whole.some(element)
         self._simulation = simulation = Simulation(
-            device, dataclasses.replace(world, projectiles=pushing), specimen=(
-                dataclasses.replace(whole.specimen, network=whole.network) if is_whole
-                else whole.some(element)), props=(props, nowhere() if poses is None else poses))
+            device, dataclasses.replace(world, projectiles=pushing),
+            specimen=specimen.without_stress(relieved) if relieved.any() else specimen,
+            props=(props, nowhere() if poses is None else poses))
         whole.network = whole.network or simulation.network
         simulation.refuse_step()
 
@@ -176,3 +183,16 @@ class BondWindow:
             raise ValueError(f"it has no array {HELD} of shape {held.start.shape}")
         self._simulation.restore(state)
         held.start = state[HELD]
+
+
+def relieved_elements(world: World[BondSettings], element: Array, label: Array) -> Array:
+    """Return which of some elements (k,), of pieces ``label`` (k,), have lost residual stress."""
+    solid = world.solid
+    stressed = np.array([world.materials[str(name)].prestress > 0.0
+                         for name in solid.material_name])[solid.body]
+    if not stressed[element].any():
+        return np.zeros(len(element), bool)
+    _, piece, size = np.unique(np.column_stack([solid.body[element], label]), axis=0,
+                               return_inverse=True, return_counts=True)
+    total = np.bincount(solid.body)[solid.body[element]]
+    return np.asarray(stressed[element] & (size[piece.ravel()] < LARGE * total))

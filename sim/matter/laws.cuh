@@ -31,6 +31,26 @@ struct Bond {
     lane_f stretch; // (|y| - |xi|) / |xi|, levine-2014 eq. 2
 };
 
+// |y|^2 - |xi|^2 of bonds with rest vectors xi whose ends' displacements differ by u; y is told.
+DEVICE lane_f bond_growth(const lane_f *xi, const lane_f *u, lane_f *y)
+{
+    for (int k = 0; k < 3; ++k) y[k] = xi[k] + u[k];
+    lane_f growth = u[0] * (xi[0] + y[0]);
+    growth = lane_fma(u[1], xi[1] + y[1], growth);
+    return lane_fma(u[2], xi[2] + y[2], growth);
+}
+
+// Fill in length, stretch and pull of bonds whose |y|^2 is `growth` above that at rest.
+DEVICE void bond_stretch(
+    Bond &bond, lane_f growth, lane_f rest2, lane_f rest, int live, bool all_live, lane_f zero)
+{
+    const lane_f length2 = rest2 + growth;
+    bond.length = lane_sqrt(length2);
+    bond.pull = growth / lane_fma(rest2, bond.length, rest * length2);
+    if (!all_live) bond.pull = lane_select(lane_from_bits(live), bond.pull, zero);
+    bond.stretch = bond.pull * bond.length;
+}
+
 // A bond from its rest vector xi, with |xi|^2 and |xi|, and the difference u of its ends'
 // displacements. Lanes whose bit is not in `live` hold no bond and pull nothing; `all_live` spares
 // the question. `zero` comes from outside the loop: a compiler that knows it to be 0 makes a
@@ -42,15 +62,20 @@ DEVICE Bond bond_now(
     lane_f zero)
 {
     Bond bond;
-    for (int k = 0; k < 3; ++k) bond.y[k] = xi[k] + u[k];
-    lane_f growth = u[0] * (xi[0] + bond.y[0]);
-    growth = lane_fma(u[1], xi[1] + bond.y[1], growth);
-    growth = lane_fma(u[2], xi[2] + bond.y[2], growth);
-    const lane_f length2 = rest2 + growth;
-    bond.length = lane_sqrt(length2);
-    bond.pull = growth / lane_fma(rest2, bond.length, rest * length2);
-    if (!all_live) bond.pull = lane_select(lane_from_bits(live), bond.pull, zero);
-    bond.stretch = bond.pull * bond.length;
+    const lane_f growth = bond_growth(xi, u, bond.y);
+    bond_stretch(bond, growth, rest2, rest, live, all_live, zero);
+    return bond;
+}
+
+// The same of a bond that is at rest at |xi| (1 + free): of matter under residual stress.
+DEVICE Bond strained_bond_now(
+    const lane_f *xi, const lane_f *u, lane_f rest2, lane_f rest, lane_f free, int live, lane_f zero)
+{
+    Bond bond;
+    // |xi|^2 is above the square of the length at rest by -free (2 + free) |xi|^2.
+    const lane_f excess = lane_fma(free, free, free + free) * rest2;
+    const lane_f growth = bond_growth(xi, u, bond.y) - excess;
+    bond_stretch(bond, growth, rest2 + excess, lane_fma(free, rest, rest), live, false, zero);
     return bond;
 }
 

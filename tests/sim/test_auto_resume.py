@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
-from tests.sim.auto_worlds import auto_solver, auto_world, block, layout, run
+from tests.sim.auto_worlds import CHALK, auto_solver, auto_world, block, layout, run
 from vfx.device import Device, open_device
 from vfx.geometry.handoff.types import Array
 from vfx.sim.auto.solver import AutoSolver
@@ -49,8 +51,10 @@ def phase(solver: AutoSolver) -> str:
     return "window" if solver._window is not None else "rigid"
 
 
-def test_a_state_goes_on_bit_for_bit_in_every_phase(device: Device) -> None:
-    world = auto_world(BODIES, **GIVEN)
+@pytest.mark.parametrize("prestress", [0.0, 1e5])
+def test_a_state_goes_on_bit_for_bit_in_every_phase(device: Device, prestress: float) -> None:
+    world = auto_world(
+        BODIES, **GIVEN, material=dataclasses.replace(CHALK, prestress=prestress))
     straight = AutoSolver(device, world)
     run(straight, END)
     end = straight.state()
