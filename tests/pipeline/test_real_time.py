@@ -13,7 +13,8 @@ import pytest
 from vfx.pipeline.shot.shot_file import load_shot
 from vfx.pipeline.shot.templates import FOLDER, list_templates
 
-REAL_TIME = ("marbles", "ramp", "vase_drop", "vase_drop_small", "wall", "window_small")
+REAL_TIME = ("marbles", "plate", "ramp", "tempered", "vase_drop", "vase_drop_small", "wall",
+             "window", "window_small", "wineglass")
 
 DROP = """\
 [shot]
