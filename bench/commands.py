@@ -26,8 +26,8 @@ def bench() -> None:
 
 @bench.command("sim")
 @click.option("--case", "case", type=click.Choice(
-    ["glass", "vase", "dragon", "drop", "pile", "handover", "shared"]),
-              help="What to simulate; by default glass, vase and dragon. drop: a shot from "
+    ["glass", "vase", "dragon", "drop", "window", "pile", "handover", "shared"]),
+              help="What to simulate; by default glass, vase and dragon. drop, window: a shot from "
               "geometry to align; pile: rigid hulls; handover: pieces to bonds and back; shared: "
               "two sims at once.")
 @click.option("--at", type=click.IntRange(min=0), default=0, metavar="STEP",
@@ -43,10 +43,11 @@ def bench() -> None:
 @click.option("--particles", type=click.IntRange(min=64, max=10**9), metavar="N",
               help="A body of about this size instead; the largest block with --scaling.")
 @click.option("--elements", type=click.IntRange(min=64, max=10**8), metavar="N",
-              help="Elements of the vase that is dropped or handed over; hulls of the pile.")
+              help="Elements of the vase that is dropped or handed over, or of the window; or "
+              "hulls of the pile.")
 @click.option("--pieces", type=click.IntRange(min=1, max=10**7), metavar="N",
               help="Pieces that are handed over, about.")
-@click.option("--frames", metavar="F", help="These frames of a drop or of sims at once only.")
+@click.option("--frames", metavar="F", help="These frames of a shot or of sims at once only.")
 @click.option("--seconds", type=click.FloatRange(min=0.0, min_open=True, max=3600.0), metavar="T",
               help="Simulated time of the pile.")
 @kernel_options("cpu")

@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from vfx.bench.drop import run_vfx, start_vfx, wait_for
 from vfx.bench.rows import Row, less_is_better
+from vfx.bench.stages import run_vfx, start_vfx, wait_for
 from vfx.pipeline.shot.templates import FOLDER
 
 SHOT = FOLDER / "glass_small.toml"

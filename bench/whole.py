@@ -1,4 +1,4 @@
-"""Cases of ``vfx bench sim`` that are more than steps of bonds: drop, pile, handover, shared."""
+"""Cases of ``vfx bench sim`` that are more than steps of bonds: shots, pile, handover, shared."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from vfx.pipeline.errors import ShotError
 
 #: The options that each case takes.
 OPTIONS = {
-    "drop": {"elements", "frames"}, "pile": {"elements", "seconds", "peer"},
+    "drop": {"elements", "frames"}, "window": {"elements", "frames"},
+    "pile": {"elements", "seconds", "peer"},
     "handover": {"elements", "pieces"}, "shared": {"frames"},
 }
 #: Runs of which the least counts.
@@ -54,11 +55,11 @@ def check_whole(request: Whole, *, other: bool) -> bool:
 
 def measure_whole(request: Whole, say: Callable[[str], None]) -> list[Row]:
     """Measure one case."""
-    from vfx.bench.drop import measure_drop
     from vfx.bench.handover import measure_handover
     from vfx.bench.peer_pybullet import pybullet_version
     from vfx.bench.pile import SECONDS, measure_pile
     from vfx.bench.shared import measure_shared
+    from vfx.bench.stages import CASES, measure_shot
 
     version = pybullet_version() if request.peer else ""
     device = open_device(request.device, request.threads)
@@ -66,8 +67,9 @@ def measure_whole(request: Whole, say: Callable[[str], None]) -> list[Row]:
     warning = load_warning()
     if warning:
         say(warning)
-    if request.case == "drop":
-        return measure_drop(request.elements, request.frames, request.threads, say)
+    if request.case in CASES:
+        return measure_shot(
+            CASES[request.case], request.elements, request.frames, request.threads, say)
     if request.case == "pile":
         return measure_pile(device, request.elements, request.seconds or SECONDS, REPEATS, version)
     if request.case == "handover":

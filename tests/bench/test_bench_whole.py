@@ -1,23 +1,25 @@
-"""``vfx bench sim``: drop, pile, handover and shared at tiny sizes; no time is tested."""
+"""``vfx bench sim``: whole shots, pile, handover and shared at tiny sizes; no time is tested."""
 
 from __future__ import annotations
 
 import importlib.util
 import json
-import re
+import math
+import tomllib
 from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from vfx.bench.drop import drop_text
 from vfx.bench.handover import broken_edges
 from vfx.bench.pile import STEP, make_pile, run_pile
+from vfx.bench.stages import CASES, finer_pane
 from vfx.device import Device
 from vfx.geometry.divide.build import build_solid
 from vfx.geometry.handoff.bodies import Body
 from vfx.pipeline.cli.commands import main
+from vfx.pipeline.shot.templates import FOLDER
 from vfx.sim.auto.pieces import parts
 
 
@@ -34,16 +36,32 @@ def rows_of(tmp_path: Path, *words: object) -> dict[str, float]:
     return {row["metric"]: row["value"] for row in rows}
 
 
-def test_drop_tells_time_and_memory_of_each_stage(tmp_path: Path) -> None:
-    found = rows_of(tmp_path, "drop", "--elements", 2000, "--frames", "1001-1002")
+@pytest.mark.parametrize("case, elements", [("drop", 2000), ("window", 3000)])
+def test_a_shot_tells_time_and_memory_of_each_stage(
+    tmp_path: Path, case: str, elements: int
+) -> None:
+    found = rows_of(tmp_path, case, "--elements", elements, "--frames", "1001-1002")
     for stage in ("geometry", "sim", "align"):
         assert found[f"{stage}, CPU"] > 0.0 and found[f"{stage}, peak memory"] > 0.01
     walls = [found[f"{stage}, wall"] for stage in ("geometry", "sim", "align")]
     assert found["all, wall"] == pytest.approx(sum(walls) / 60.0)
 
 
-def test_drop_has_the_elements_that_were_asked_for() -> None:
-    assert re.findall(r"(?m)^elements = (\d+)", drop_text(1234)) == ["1234"]
+def test_a_shot_has_the_elements_that_were_asked_for() -> None:
+    drop = tomllib.loads(CASES["drop"].text(1234))
+    assert [body["elements"] for body in drop["bodies"]] == [1234]
+    (pane,) = tomllib.loads(CASES["window"].text(90_000))["bodies"]
+    assert math.prod(pane["cells"]) == pytest.approx(90_000, rel=0.01)
+    edges = [n * pane["spacing"] for n in pane["cells"]]
+    assert edges[:2] == pytest.approx([1.2, 0.8], rel=0.01)
+    assert edges[2] == pytest.approx(6e-3, rel=0.6)
+
+
+def test_the_window_of_the_bench_is_the_one_that_comes_along() -> None:
+    (pane,) = tomllib.loads((FOLDER / "window.toml").read_text())["bodies"]
+    asked = finer_pane(CASES["window"].elements)
+    assert asked["cells"] == str(pane["cells"])
+    assert float(asked["spacing"]) == pane["spacing"]
 
 
 def test_pile_gives_seconds_and_how_it_lies(tmp_path: Path) -> None:
@@ -91,6 +109,7 @@ def test_shared_runs_two_sims_apart_and_together(
     (["glass", "--peer", "pybullet"], "goes with --case pile only"),
     (["glass", "--elements", "100"], "--elements: it goes with"),
     (["drop", "--seconds", "1"], "--seconds: it goes with --case pile only"),
+    (["window", "--pieces", "9"], "--pieces: it goes with --case handover only"),
     (["shared", "--steps", "5"], "--case shared: of the options"),
     (["handover", "--scaling"], "--case handover: of the options"),
 ])
