@@ -13,6 +13,7 @@ from vfx.geometry.handoff.faces import all_faces
 from vfx.geometry.handoff.open_faces import crack_edges
 from vfx.raytrace.boundary.cracked import crack_widths
 from vfx.raytrace.boundary.make import make_boundary
+from vfx.raytrace.boundary.places import carried_points
 from vfx.raytrace.render import render_picture
 from vfx.raytrace.settings import Camera, Film, FloorLook, Light, Look
 
@@ -207,3 +208,18 @@ def test_widths_follow_elements_and_keep_between_round_off_and_half_an_element()
         [4e-4, 0.0, 1e-4, 4e-6 * 0.99, 5e-3])
     for width in widths:
         assert (width == width[0]).all() and width.shape == (solid.n_elements,)
+
+
+def test_points_of_cracked_pieces_find_their_way_to_a_frame_that_deforms(device):
+    solid = box_solid((6, 4, 3))
+    pieces = cracked(solid, half_cut(solid, 0, 2, 2))
+    faces = all_faces(solid)
+    following = dataclasses.replace(
+        pieces, translation=pieces.translation + np.array([0.0, 2.0, 0.0]),
+        crack_edge=pieces.crack_edge[:0], node_offset=np.zeros((len(faces.vertex), 3), np.float32))
+    triangle, _, origin = triangles_of(device, solid, pieces)
+    point = triangle.mean(axis=1) + origin
+    last = np.array([len(triangle) - 1, 0, len(triangle) // 2])
+    there = carried_points(faces, pieces, following, element=np.zeros(3, int), triangle=last,
+                           point=point[last])
+    np.testing.assert_allclose(there - point[last], np.tile([0.0, 2.0, 0.0], (3, 1)), atol=1e-9)
