@@ -46,7 +46,7 @@ class BondSettings:
     surface_correction: bool = setting(
         False, "Make bonds near surfaces stiffer, for those that are missing there. Walls with one "
         "element more through them than the horizon then bend and stretch as their material does, "
-        "to some percent; elements inside have exactly K. Off, as in the paper.")
+        "to some percent; elements inside have K, as with calibrate. Off, as in the paper.")
     edge_volume: str = setting(
         "full", "Share of a neighbour's volume that counts near the horizon: all of it, or "
         "what falls off to a half over the last lambda/2.", choices=("full", "partial"))

@@ -54,8 +54,8 @@ LARGEST = 1.7
 LEAST_ENERGY, MOST_ENERGY = 0.8, 1.2
 #: Cells of a box beyond this many horizons from a side are as those in its middle.
 DEEP = 3
-#: Words of bits whose bonds, some tens each, are looked at at once: a bound of the memory.
-_CHUNK = 1 << 14
+#: Words of bits whose bonds, some tens each, are looked at at once; of many, at most so many times.
+_CHUNK, _MOST_CHUNKS = 1 << 12, 64
 #: Components of a symmetric tensor, those off the diagonal for both places.
 _ROW, _COLUMN, _TWICE = [0, 1, 2, 0, 1, 2], [0, 1, 2, 1, 2, 0], np.array([1.0] * 3 + [2.0] * 3)
 
@@ -106,7 +106,7 @@ def find_factors(rest: AtRest, pairs: Pairs, horizon: float, edge_volume: str) -
         for pair in pairs():
             first, second = np.concatenate([pair, pair[:, ::-1]]).T
             xi = rest.position[second] - rest.position[first]
-            length = np.sqrt((xi**2).sum(1))
+            length = np.sqrt(_dot(xi, xi))
             relative = length / (0.5 * (size[first] + size[second]))
             share = 1.0 if edge_volume == "full" else np.clip(horizon + 0.5 - relative, 0.5, 1.0)
             near = np.maximum(0.0, 1.0 - (relative / (horizon + BEYOND)) ** 2)
@@ -135,7 +135,7 @@ def find_factors(rest: AtRest, pairs: Pairs, horizon: float, edge_volume: str) -
 
     def resistance(ends: Ends) -> Array:
         """Return what bonds without factors add to the resistance of their first ends."""
-        along = (strain[ends.first] * _squares(ends.xi)).sum(1)
+        along = _dot(strain[ends.first], _squares(ends.xi))
         grade = rest.grade[ends.first] * rest.grade[ends.second]
         return np.asarray(grade * ends.volume * along**2 / ends.length**3)
 
@@ -145,8 +145,8 @@ def find_factors(rest: AtRest, pairs: Pairs, horizon: float, edge_volume: str) -
     inward = middle[:, :3] / np.maximum(middle[:, 3:], 1e-300)
     lever = (np.linalg.pinv(_matrix(fabric[:, 6:]), rcond=1e-3, hermitian=True)
              @ inward[:, :, None])[:, :, 0]
-    energy = 1.0 + total(lambda ends: ends.volume / ends.length * (
-        (lever[ends.first] + lever[ends.second]) * ends.xi).sum(1), 1)[:, 0]
+    energy = 1.0 + total(lambda ends: ends.volume / ends.length * _dot(
+        lever[ends.first] + lever[ends.second], ends.xi), 1)[:, 0]
     goal = ideal * np.clip(energy, LEAST_ENERGY, MOST_ENERGY)
 
     def factor_sums(factor: Array) -> Array:
@@ -195,13 +195,22 @@ def _small_box_factors(a: int, b: int, c: int, horizon: float, edge_volume: str)
 def live_pairs(bonds: Bonds, live: Array) -> Iterator[Array]:
     """Yield the pairs of elements (k, 2) whose bonds have a bit, some at a time."""
     words = live.reshape(-1)
-    for start in range(0, len(words), _CHUNK):
-        yield bonds.pairs(words[start:start + _CHUNK], start)
+    step = max(_CHUNK, -(-len(words) // _MOST_CHUNKS))
+    for start in range(0, len(words), step):
+        yield bonds.pairs(words[start:start + step], start)
 
 
 def _squares(vector: Array) -> Array:
     """Return the products (k, 6) of the components of vectors (k, 3): xx, yy, zz, xy, yz, zx."""
-    return vector[:, _ROW] * vector[:, _COLUMN]
+    product = np.empty((len(vector), 6))
+    np.multiply(vector, vector, out=product[:, :3])
+    np.multiply(vector, vector[:, [1, 2, 0]], out=product[:, 3:])
+    return product
+
+
+def _dot(one: Array, other: Array) -> Array:
+    """Return the products (k,) of the rows of two arrays (k, m)."""
+    return np.asarray(np.einsum("ki,ki->k", one, other))
 
 
 def _matrix(tensor: Array) -> Array:

@@ -264,7 +264,7 @@ def test_momentum_and_energy_are_conserved(device: Device) -> None:
 
 
 @pytest.mark.parametrize("horizon", [2.0, 3.0])
-def test_elements_inside_have_exactly_the_bulk_modulus(device: Device, horizon: float) -> None:
+def test_elements_inside_have_the_bulk_modulus(device: Device, horizon: float) -> None:
     side = 6 * int(horizon) + 1
     sim = block(device, (side, side, side), horizon=horizon, **CORRECTED)
     x = sim.solid.position
