@@ -37,7 +37,10 @@ def wall_thickness(body: Body, folder: Path | None = None) -> float:
     if not body.mesh:
         return min(block_edges(body))
     surface = surface_of(body, folder)[0]
-    return float(np.quantile(chords(filling_of(body, folder), surface), THIN_SHARE))
+    found = chords(filling_of(body, folder), surface)
+    if not len(found):
+        return float(np.ptp(surface.vertex, axis=0).min())
+    return float(np.quantile(found, THIN_SHARE))
 
 
 def is_wall(body: Body, folder: Path | None = None) -> bool:
