@@ -16,6 +16,8 @@ _LIGHTEST, _HEAVIEST = 20.0, 3e4
 _SOFTEST = 1e3
 #: Sand castles bear more [Pa].
 _WEAKEST = 1e3
+#: Less residual stress does nothing to anything that shatters [Pa].
+_LEAST_PRESTRESS = 1e4
 #: Rubber tears at more, but not what shatters.
 _LARGEST_STRAIN = 0.2
 
@@ -37,6 +39,9 @@ def unit_warnings(shot: Shot) -> list[str]:
         if 0.0 < material.strength < _WEAKEST:
             lines.append(f"{where}.strength is {material.strength:g} Pa; plaster has 2e6, glass "
                          "50e6: if it is in MPa, multiply it by 1e6")
+        if 0.0 < material.prestress < _LEAST_PRESTRESS:
+            lines.append(f"{where}.prestress is {material.prestress:g} Pa; tempered glass has "
+                         "100e6: if it is in MPa, multiply it by 1e6")
         if material.strain_limit > _LARGEST_STRAIN:
             lines.append(f"{where}.strain_limit is {material.strain_limit:g}: bonds break when "
                          f"they are {1.0 + material.strain_limit:g} times as long; brittle things "

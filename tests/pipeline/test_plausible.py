@@ -15,7 +15,8 @@ SHOT = plate_shot("1001-1001", 5, (32, 24), 6)
     ("density", "2.4", "if it is in g/cm^3"), ("bulk_modulus", "35.0", "if it is in GPa"),
     ("strain_limit", "15.0", "16 times as long"), ("density", "2400.0", ""),
     ("strength", "50.0\nbulk_modulus = 35e9", "if it is in MPa"),
-    ("strength", "50e6\nbulk_modulus = 35e9", "")])
+    ("strength", "50e6\nbulk_modulus = 35e9", ""),
+    ("prestress", "100.0", "if it is in MPa"), ("prestress", "1e6", "")])
 def test_check_tells_of_materials_in_other_units(
     vfx, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, value: str, words: str
 ) -> None:
@@ -24,6 +25,8 @@ def test_check_tells_of_materials_in_other_units(
     plain = re.sub(rf"^{key} = .*$", "", SHOT, flags=re.MULTILINE)
     assert "[materials.glass]\n" in plain
     plain = re.sub(r"^timestep = .*$", "", plain, flags=re.MULTILINE)
+    # Thick enough for residual stress.
+    plain = re.sub(r"^(cells = .*), 2\]$", r"\1, 3]", plain, flags=re.MULTILINE)
     shot.write_text(plain.replace("[materials.glass]\n", f"[materials.glass]\n{key} = {value}\n")
                     .replace("[sim]\n", '[sim]\ntimestep = "auto"\n'))
     result = vfx("check", shot)
