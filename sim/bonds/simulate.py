@@ -387,6 +387,10 @@ class Simulation:
         self.flight = None
         self._start()
 
+    def part_from(self, position: Array) -> None:
+        """Let particles that touch at (n, 3) positions push each other only if they close in."""
+        self._overwrite(self._contact.apart, self.layout.scatter(position))
+
     def _measure(self) -> None:
         self.device.module(STEP).measure_displacement(
             self.layout.n_clusters, self.particles.moved, self.particles.position)

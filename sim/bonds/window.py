@@ -81,6 +81,9 @@ class BondWindow:
         self._held = device.to_host(simulation.bonds.live).copy()
         simulation.balls.position[...] = device.from_host(
             simulation.balls.straight_place(step * simulation.timestep))
+        # Cells of two bodies that lie on each other may be nearer than a size apart; at rest they
+        # were elsewhere, and their touch would be an energy that nobody gave them.
+        simulation.part_from(np.asarray(position, np.float64))
         simulation.place(np.asarray(position, np.float64), np.asarray(velocity, np.float64), step)
 
     # ------------------------------------------------------------------ time

@@ -61,6 +61,9 @@ class ContactSearch:
         self.share = device.from_host(layout.scatter(
             np.minimum(1.0, solid.volume / mean[solid.body] + 1e-6).astype(np.float32)))
         self.noted = device.from_host(layout.scatter(solid.position))
+        #: Particles that touch here, at rest or where a window found them, push each other only
+        #: where they are nearer still.
+        self.apart = device.from_host(layout.scatter(solid.position))
         self.stamp = xp.zeros(self.n_padded, np.int32)
         self.head = xp.full(1 << max(4, (self.n_padded - 1).bit_length()), -1, np.int32)
         self.next = xp.full(self.n_padded, -1, np.int32)
@@ -96,7 +99,7 @@ class ContactSearch:
         return [self.device.module("sim/matter/contact.cu").contact_forces.prepare(
             self.n_padded, self.stiffness, 1.0 / self.quantum, particles.flag,
             self.count, self.candidate, self.candidate_bit, self.stamp,
-            live.reshape(-1).view(np.uint8), self.radius, self.share, particles.rest_position,
+            live.reshape(-1).view(np.uint8), self.radius, self.share, self.apart,
             particles.position, self.device.struct(
                 "sim/matter/contact.cu", "Sliding", friction=self.friction,
                 stops=STOPS / timestep, inverse_mass=particles.inverse_mass,

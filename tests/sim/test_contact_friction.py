@@ -25,11 +25,11 @@ PAIR = [Body(name="low", material="glass", cells=(1, 1, 1), spacing=SPACING),
 
 def sliding_pair(
     device: Device, friction: float, slide: float = 2.0, press: float = 1.0
-) -> BondWindow:
-    world = make(PAIR, contact_friction=friction, contact_stiffness=1e8)
+) -> Simulation:
+    sim = Simulation(device, make(PAIR, contact_friction=friction, contact_stiffness=1e8))
     place = np.array([[0.0, 0.0, 0.0], [0.0, 0.49 * SPACING, 0.0]])
-    velocity = np.array([[0.0, 0.0, 0.0], [slide, -press, 0.0]])
-    return BondWindow(device, world, np.arange(2), np.zeros(2), NONE, place, velocity, 0)
+    sim.place(place, np.array([[0.0, 0.0, 0.0], [slide, -press, 0.0]]))
+    return sim
 
 
 @pytest.mark.warp

@@ -235,3 +235,20 @@ def test_what_tore_in_windows_of_before_is_told_when_it_parts(device: Device) ->
     parted = window(pairs)
     assert np.array_equal(parted.gaping(), plane)
     assert np.array_equal(parted.broke()[0], plane) and np.array_equal(parted.broken(), plane)
+
+
+@pytest.mark.warp
+def test_what_a_window_finds_in_touch_has_no_energy_of_it(device: Device) -> None:
+    # Voronoi cells on both sides of a joint may be this near.
+    pair = [Body(name=name, material="glass", cells=(1, 1, 1), spacing=SPACING,
+                 center=(0.0, 3.0 * k * SPACING, 0.0)) for k, name in enumerate("ab")]
+    world = make(pair, contact_distance=0.9, contact_stiffness=1e8)
+    place = np.array([[0.0, 0.0, 0.0], [0.0, 0.6 * SPACING, 0.0]])
+    window = whole(device, world, np.zeros((2, 3)), position=place)
+    window.advance(100)
+    assert not window.velocity.any() and np.array_equal(window.position, place)
+    # They do not pass through each other, and come back no faster.
+    window = whole(device, world, np.array([[0.0, 1.0, 0.0], [0.0, -1.0, 0.0]]), position=place)
+    window.advance(1500)
+    assert np.ptp(window.position[:, 1]) > 0.4 * SPACING
+    np.testing.assert_allclose(window.velocity[:, 1], [-1.0, 1.0], rtol=1e-3)
