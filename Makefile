@@ -1,7 +1,7 @@
 # The commands of a day. What you use goes into .venv, what tests and checks use into build/test;
 # nothing is installed elsewhere, and nothing is changed that a running vfx loads from.
 #   make install      set up .venv with the command vfx
-#   make demo         run the small glass shot and say where its pictures are
+#   make demo         drop a vase, and say where its pictures are
 #   make test         run all tests
 #   make storm        run the large storms of tests/storm: about an hour
 #   make lint         check style, types and the import rule
@@ -38,10 +38,10 @@ help:
 install: $(VENV)/installed
 
 demo: $(VENV)/installed
-	$(BIN)/vfx run shots/glass_small.toml --device cpu
+	$(BIN)/vfx run shots/vase_drop_small.toml --device cpu
 	@echo
-	@echo "Frames (OpenEXR): work/glass_small/render/"
-	@for file in $$(find work/glass_small/review -name 'glass_small.*'); do \
+	@echo "Frames (OpenEXR): work/vase_drop_small/render/"
+	@for file in $$(find work/vase_drop_small/review -name 'vase_drop_small.*'); do \
 	  echo "To look at:       $$file"; done
 
 # The three shots of the paper; README shows the first. Some minutes each.
