@@ -246,6 +246,10 @@ class AutoSolver:
         light = other >= 0
         share[light] = np.minimum(
             1.0, fleet.rigid.mass(other[light]) / fleet.rigid.mass(number[light]))
+        # A light thing that hit as hard before proves this much: it would not break it now.
+        proved = fleet.proved[fleet.row(number)]
+        which = (speed > proved[:, 0]) | (share * speed > proved[:, 1])
+        number, other, speed, share = number[which], other[which], speed[which], share[which]
         ids = np.unique(number)
         fastest, lasting = np.zeros((2, len(ids)))
         row = np.searchsorted(ids, number)
@@ -337,7 +341,7 @@ class AutoSolver:
                 self._tell(window.start, LEFT_OUT, window.matter.element, len(trial.ids),
                            f"{hit}, but the steps of most_steps are used up: from here on nothing "
                            "breaks")
-            self._fleet.survived(trial.ids, trial.lasting)
+            self._fleet.survived(trial.ids, trial.speed, trial.lasting)
             self._trial = None
 
     def _hit_text(self, trial: Trial) -> str:

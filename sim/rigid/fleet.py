@@ -48,6 +48,9 @@ class Fleet:
         self.breaking = np.full(self.n_props, np.inf)
         #: The speed from which it would break if it were not spared, else infinite; (k,) [m/s].
         self.spared = np.full(self.n_props, np.inf)
+        #: Speed of the last hit that a body survived and more, and the same times the share of its
+        #: mass that hit it: what is below in both is weaker; (k, 2) [m/s].
+        self.proved = np.zeros((self.n_props, 2))
         self.born = np.full(self.n_props, -np.inf)              # (k,) [s]
         self.before = self.after = self.rigid.poses(self.id)
         self.start = self.end = 0.0                             # [s] of these poses
@@ -79,6 +82,7 @@ class Fleet:
         self.id = np.concatenate([self.id, new])
         self.breaking = np.concatenate([self.breaking, speed])
         self.spared = np.concatenate([self.spared, spared])
+        self.proved = np.concatenate([self.proved, np.zeros((len(new), 2))])
         # What is there from the start was always there.
         self.born = np.concatenate([self.born, np.full(
             len(new), self.end if self.end > 0.0 else -np.inf)])
@@ -109,6 +113,7 @@ class Fleet:
         self.piece[np.isin(self.piece, ids)] = -1
         self.id, self.born = self.id[stays], self.born[stays]
         self.breaking, self.spared = self.breaking[stays], self.spared[stays]
+        self.proved = self.proved[stays]
         self.before, self.after = self.before.rows(stays), self.after.rows(stays)
 
     def tick(self, duration: float, end: float) -> Hits:
@@ -132,11 +137,17 @@ class Fleet:
             after = dataclasses.replace(after, **{name: value})
         self.after = after
 
-    def survived(self, ids: Array, speed: Array) -> None:
-        """Note that bodies did not break when they were hit so fast."""
+    def survived(self, ids: Array, speed: Array, lasting: Array) -> None:
+        """Note that bodies did not break when they were hit so fast.
+
+        ``lasting`` is the speed times the share of their mass that hit them, up to 1.
+        """
         row = self.row(ids)
-        self.breaking[row] = np.maximum(self.breaking[row], STRONGER * speed)
+        self.breaking[row] = np.maximum(self.breaking[row], STRONGER * lasting)
         self.rigid.watch(ids, self.breaking[row])
+        new = STRONGER * np.stack([speed, lasting], axis=1)
+        is_more = (new > self.proved[row]).any(axis=1)
+        self.proved[row[is_more]] = new[is_more]
 
     def n_spared(self) -> int:
         """Return how many spared pieces the last tick hit so hard that they would break."""
@@ -253,14 +264,14 @@ class Fleet:
                  for name, value in dataclasses.asdict(getattr(self, side)).items()}
         engine = {f"rigid.{name}": value for name, value in self.rigid.state().items()}
         return {"piece": self.piece, "id": self.id, "breaking": self.breaking,
-                "spared": self.spared, "born": self.born, **poses,
+                "spared": self.spared, "proved": self.proved, "born": self.born, **poses,
                 "tick": np.array([self.start, self.end]), **engine}
 
     def restore(self, state: Mapping[str, Array]) -> None:
         """Go back to a :meth:`state`; raises ValueError, having changed nothing, if it is none."""
         count = state["id"].shape if "id" in state else (0,)
         shapes = {"piece": self.piece.shape, "id": count, "breaking": count, "spared": count,
-                  "born": count, "tick": (2,)}
+                  "born": count, "proved": (*count, 2), "tick": (2,)}
         for side in ("before", "after"):
             shapes |= {f"{side}_center": (*count, 3), f"{side}_rotation": (*count, 3, 3),
                        f"{side}_velocity": (*count, 3), f"{side}_angular_velocity": (*count, 3)}
@@ -271,7 +282,7 @@ class Fleet:
                             if name.startswith("rigid.")})
         self.piece, self.id = state["piece"].copy(), state["id"].copy()
         self.breaking, self.born = state["breaking"].copy(), state["born"].copy()
-        self.spared = state["spared"].copy()
+        self.spared, self.proved = state["spared"].copy(), state["proved"].copy()
         self.before, self.after = (Poses(*(state[f"{side}_{field.name}"]
                                            for field in dataclasses.fields(Poses)))
                                    for side in ("before", "after"))

@@ -23,6 +23,7 @@ from tests.sim.auto_worlds import (
     run,
 )
 from vfx.device import Device
+from vfx.geometry.handoff.bodies import Body
 from vfx.sim.auto.plan import make_plan
 from vfx.sim.auto.solver import AutoSolver
 from vfx.sim.bonds.simulate import Simulation
@@ -267,6 +268,23 @@ def test_a_light_thing_that_was_survived_proves_little(device: Device) -> None:
     assert share < 0.02
     assert fleet.breaking[fleet.row(np.array([number]))][0] == pytest.approx(0.5)
     assert any("block" in each and "nothing breaks" in each for each in run(solver, 0.4))
+
+
+def test_a_light_thing_is_not_tried_again_where_one_as_fast_and_heavy_was_survived(
+    device: Device
+) -> None:
+    # Pebbles that hit a block one after the other: three as fast, one faster, one heavier.
+    def pebble(k: int, speed: float, spacing: float = 0.006) -> Body:
+        return block((2, 2, 2), name=f"pebble {k}", spacing=spacing, whole=True,
+                     center=(0.02 * (k - 2), 0.03 + 0.02 * (k + 1) * speed, 0.0),
+                     velocity=(0.0, -speed, 0.0))
+
+    pebbles = [*(pebble(k, 3.0) for k in range(3)), pebble(3, 6.0), pebble(4, 3.0, 0.009)]
+    solver = auto_solver(device, [block((10, 4, 4), name="block"), *pebbles], material=TOUGH,
+                         impact_speed=0.2, floor=NO_FLOOR, gravity=NO_GRAVITY)
+    news = [each for each in run(solver, 0.13) if "nothing breaks" in each]
+    by = [each.split("hit by ")[1].split(" at")[0] for each in news]
+    assert list(dict.fromkeys(by)) == ["pebble 0", "pebble 3", "pebble 4"]
 
 
 def test_a_held_region_holds_through_impacts_and_lets_go(device: Device) -> None:
