@@ -187,8 +187,10 @@ class Plan:
                 f"found speeds {self.frame_time * clock.fps:g} to "
                 f"{self._most_steps * timestep * clock.fps:g}, the fastest of which makes "
                 f"{self._most_steps:.3g} steps a frame; it must be at most 10^9")
-        return prestress_complaint([plan.body for plan in self.bodies], self.setup.materials,
-                                   self.setup.settings.horizon, self.setup.settings.edge_volume)
+        settings = self.setup.settings
+        return prestress_complaint(
+            [plan.body for plan in self.bodies], self.setup.materials, settings.horizon,
+            settings.edge_volume, corrected=settings.surface_correction)
 
     @property
     def _most_steps(self) -> float:

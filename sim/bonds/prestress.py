@@ -25,6 +25,7 @@ import numpy as np
 
 from vfx.geometry.handoff.bodies import Body
 from vfx.geometry.handoff.types import Array, Solid
+from vfx.sim.bonds.bending import wall_factors
 from vfx.sim.matter.material import critical_stretch, lattice_offsets, volume_share
 from vfx.sim.settings import Complaint, Material
 
@@ -70,9 +71,14 @@ def stored_energy(material: Material, thickness: float) -> float:
 class Layers:
     """What holds the layers of a pane of cubes: its bonds, as lengths in lambda."""
 
-    count: int
+    factor: Array       # (n,): how much stiffer the bonds of each layer are, see surface.py
     horizon: float
     edge_volume: str
+
+    @property
+    def count(self) -> int:
+        """Layers."""
+        return len(self.factor)
 
     def bonds(self) -> tuple[Array, Array, Array]:
         """Return offsets (o, 3), the third across the pane, their lengths and shares of volume."""
@@ -95,10 +101,12 @@ class Layers:
             here = np.arange(max(0, -step), min(n, n - step))
             own = offset[:, 2] == step
             size, weight, way = length[own], share[own], offset[own] / length[own][:, None]
-            for rows, factor in ((along, 0.5 * unit * weight * size * way[:, 0]**2),
-                                 (across, unit * weight * way[:, 2])):
+            stiffer = self.factor[here] * self.factor[here + step]
+            for rows, pull in ((along, 0.5 * unit * weight * size * way[:, 0]**2),
+                               (across, unit * weight * way[:, 2])):
                 # A bond is stretched by n_z (w_j - w_i) / |xi| - (e_i + e_j) / 2.
-                rise, both = (factor * way[:, 2] / size).sum(), 0.5 * factor.sum()
+                rise = stiffer * (pull * way[:, 2] / size).sum()
+                both = stiffer * 0.5 * pull.sum()
                 rows[here, n + here + step] += rise
                 rows[here, n + here] -= rise
                 rows[here, here] -= both
@@ -120,11 +128,13 @@ class Layers:
 
 
 def pane_residual(
-    solid: Solid, body: int, horizon: float, edge_volume: str, surface: float, unit: float
+    solid: Solid, body: int, factor: Array, horizon: float, edge_volume: str, surface: float,
+    unit: float,
 ) -> tuple[Array, Array]:
     """Return free strains (k,) and rises (k, 3) [m] of the elements of a box of cubes.
 
-    It is thin along the axis with the fewest cubes. Raises ValueError where it is no such box.
+    It is thin along the axis with the fewest cubes, and ``factor`` (n,) are those of all elements.
+    Raises ValueError where it is no such box.
     """
     inside = solid.body == body
     cell = solid.cell[inside]
@@ -133,7 +143,10 @@ def pane_residual(
         raise ValueError(f"body '{solid.body_name[body]}' is no box of cubes: prestress is for "
                          "these alone")
     axis = int(size.argmin())
-    pane = Layers(int(size[axis]), horizon, edge_volume)
+    others = [other for other in range(3) if other != axis]
+    column = (cell[:, others] == size[others] // 2).all(axis=1)
+    # Cells stand in order, so these are the layers from the lowest on.
+    pane = Layers(factor[inside][column], horizon, edge_volume)
     free, rise = pane.strains(layer_stress(pane.count, surface), unit)
     layer = cell[:, axis]
     return free[layer], np.outer(
@@ -141,7 +154,8 @@ def pane_residual(
 
 
 def prestress_complaint(
-    bodies: Sequence[Body], materials: Mapping[str, Material], horizon: float, edge_volume: str
+    bodies: Sequence[Body], materials: Mapping[str, Material], horizon: float, edge_volume: str,
+    *, corrected: bool,
 ) -> Complaint | None:
     """Return why a body cannot have its prestress and what to do, or None."""
     for body in bodies:
@@ -155,7 +169,9 @@ def prestress_complaint(
         if min(body.cells) < LEAST_LAYERS:
             return key, (f"{found}, but body '{body.name}' is {min(body.cells)} cells thin; a core "
                          f"between two surfaces takes {LEAST_LAYERS} or more")
-        layers = Layers(min(body.cells), horizon, edge_volume)
+        thin = min(body.cells)
+        layers = Layers(wall_factors(thin, horizon, edge_volume) if corrected else np.ones(thin),
+                        horizon, edge_volume)
         unit = 18.0 * material.bulk_modulus / (math.pi * horizon**4)
         stretch = layers.largest_stretch(
             *layers.strains(layer_stress(layers.count, material.prestress), unit))

@@ -192,7 +192,9 @@ class Simulation:
                 unit = float(network.stiffness[body] * solid.length_scale[body]**4)
                 inside = solid.body == body
                 free[inside], rise[inside] = pane_residual(
-                    solid, body, settings.horizon, settings.edge_volume, material.prestress, unit)
+                    solid, body, np.ones(solid.n_elements) if self._factor is None
+                    else self._factor, settings.horizon, settings.edge_volume, material.prestress,
+                    unit)
         self._strain(Residual(free, np.zeros_like(rise)))
         # Nothing breaks before all is in place.
         limit = self.device.to_host(self.particles.threshold)
