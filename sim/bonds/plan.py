@@ -19,7 +19,6 @@ from vfx.geometry.divide.blue_noise import SITES_A_CUBE
 from vfx.geometry.divide.sources import BodySize, body_size, surface_of, unplaced
 from vfx.geometry.handoff.bodies import Body
 from vfx.sim.bonds.clock import LARGEST_STEP, frame_time, nearest_step
-from vfx.sim.bonds.clusters import displacement_grain
 from vfx.sim.bonds.counts import (
     around_middle,
     ball_volume,
@@ -28,6 +27,7 @@ from vfx.sim.bonds.counts import (
     count_lanes,
 )
 from vfx.sim.bonds.prestress import prestress_complaint, stored_energy
+from vfx.sim.bonds.rounding import rounding_complaint
 from vfx.sim.bonds.settings import BondSettings
 from vfx.sim.bonds.walls import Cost, Wall, find_wall, wall_lines, wall_warnings
 from vfx.sim.matter.laws import steepest_slope
@@ -36,7 +36,6 @@ from vfx.sim.matter.material import (
     bond_stiffness,
     contact_step,
     critical_stretch,
-    growth_energy,
     growth_share,
     lattice_offsets,
     projectile_step,
@@ -66,8 +65,6 @@ IRREGULAR_STEP = 0.7
 THIN_STEP = 0.7
 #: And those of bodies whose surfaces are corrected: along their edges bonds are stiffest.
 SURFACE_STEP = 0.84
-#: Units of the displacements that the least stretch at which bonds may break is made of.
-LEAST_UNITS = 32.0
 #: Steps of a frame.
 MOST_STEPS = 1e9
 
@@ -166,7 +163,9 @@ class Plan:
         """Return why the time step is refused and what to do, or None."""
         timestep, clock = self.timestep, self.setup.clock
         for body in self.bodies:
-            if (complaint := self._rounded_off(body)) is not None:
+            material = self.setup.materials[body.body.material]
+            if (complaint := rounding_complaint(
+                    body.body, material, body.horizon, self.setup.settings.horizon)) is not None:
                 return complaint
         if timestep > self.stable_step:
             cause = min(self.step_limits, key=lambda name: self.step_limits[name])
@@ -255,25 +254,6 @@ class Plan:
             return (" by fracture_energy: for cells of this size that is more than what strength "
                     "comes to, which does not count")
         return f", and where a crack is at {share * body.strain_limit:.3g}"
-
-    def _rounded_off(self, plan: BodyPlan) -> Complaint | None:
-        """Return why a body breaks at stretches that cannot be told from rounding, or None."""
-        name = plan.body.material
-        material = self.setup.materials[name]
-        least = LEAST_UNITS * displacement_grain(self.setup.settings.horizon)
-        limit = plan.strain_limit * growth_share(material, plan.horizon)
-        if plan.body.whole or limit >= least:
-            return None
-        told = (f"{{}}, with which body '{plan.name}' breaks at a stretch of {limit:.2g}; "
-                f"displacements are rounded so that stretches below {least:.2g} mean nothing; ")
-        if material.strain_limit > 0.0:
-            return f"materials.{name}.strain_limit", told.format(
-                f"found {limit:g}") + f"it must be {least:.2g} or more"
-        return f"materials.{name}.fracture_energy", told.format(
-            f"found {material.fracture_energy:g} J/m^2") + (
-            f"it must be {growth_energy(material, plan.horizon, least):.2g} J/m^2 or more for "
-            f"elements of {plan.length_scale:.3g} m and bulk_modulus = "
-            f"{material.bulk_modulus:g} Pa")
 
     def body_lines(self, number: int) -> list[str]:
         """Return what else is to be known of a body: how few elements its walls have."""
