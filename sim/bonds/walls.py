@@ -16,8 +16,9 @@ from vfx.sim.bonds.settings import BondSettings
 ENOUGH = 4
 #: With as many there is nothing to be told of.
 MANY = 8.5
-#: Fewer than this, and a wall does not bend: it is warned of.
-TOO_FEW = 1.5
+#: Fewer than this are warned of; irregular elements lie at different depths, so that a little more
+#: than one already resists somewhat.
+TOO_FEW = 1.25
 
 
 @dataclass(frozen=True)
@@ -81,8 +82,9 @@ def wall_warnings(wall: Wall, cost: Callable[[Body], Cost]) -> list[str]:
                  "elements are as flat as it, bonds join them within its plane alone, and it is "
                  "shaken, torn and bent like a net, without stiffness against bending")
     else:
-        wrong = ("so it does not resist bending: it tears where it is pushed, and no crack will "
-                 "run through it from a blow in its middle")
+        resists = "does not resist" if wall.body.is_block else "hardly resists"
+        wrong = (f"so it {resists} bending: it tears where it is pushed, and no crack will run "
+                 "through it from a blow in its middle")
     return [f"body '{wall.body.name}' has {_counted(wall)} through its walls of "
             f"{_length(wall.thickness)}, {wrong}; use {_offer(wall, cost)}"]
 
@@ -97,7 +99,7 @@ def _bends(wall: Wall, settings: BondSettings) -> str:
     """Return how stiff a wall of some layers is, by that of a lattice as fine."""
     layers = round(wall.through)
     if layers < 2:
-        return ", which do not bend"
+        return f", which have {'no' if wall.body.is_block else 'little'} stiffness against bending"
     size = body_size(wall.body)
     # The horizon in elements as large as the mean one.
     horizon = settings.horizon if wall.body.is_block else max(1.0, float(
