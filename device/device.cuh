@@ -17,6 +17,8 @@
 // UNLIKELY      a condition that hardly ever holds
 // DEVICE_RARE   a function for such a case: on the host not inlined, so that the loop around it keeps
 //               its registers
+// IN_REGISTER   of a pointer: on the host it gets a register of its own, where the compiler would
+//               rather work it out of others again and again
 // lane_f/_i/_d  one value for each lane of a group; arithmetic and comparison act lane by lane.
 //               A comparison gives a mask: join masks with & and |, test them with
 //               lane_select and lane_bits. A true lane is -1 on the host and 1 on CUDA, so
@@ -39,6 +41,7 @@ typedef unsigned char uint8;
 #define KERNEL extern "C" __global__
 #define DEVICE __device__ __forceinline__
 #define DEVICE_RARE DEVICE
+#define IN_REGISTER(pointer)
 #define INFINITY_F __int_as_float(0x7f800000)
 
 #define FOR_EACH(i, n)                                                        \
@@ -153,6 +156,7 @@ DEVICE double double_from_bits(int64 v) { return __longlong_as_double(v); }
 #define KERNEL extern "C"
 #define DEVICE static inline __attribute__((always_inline))
 #define DEVICE_RARE static __attribute__((noinline, cold))
+#define IN_REGISTER(pointer) __asm__("" : "+r"(pointer))
 #define INFINITY_F __builtin_inff()
 #define VFX_PRAGMA(text) _Pragma(#text)
 

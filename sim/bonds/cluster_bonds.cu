@@ -128,14 +128,14 @@ KERNEL void find_bonds(
 }
 
 // What bond_forces does for one tile. `free` are the strains at which particles are at rest; what is
-// inlined with null knows nothing of them, so that bodies without residual stress cost no more.
+// inlined with null knows nothing of them, so that bodies without residual stress cost no more. `zero`
+// comes from outside, as bond_now wants it.
 DEVICE void sum_tile(
     int64 tile, bool is_weakened, const Pairs &pairs, const RestShape &shape, const Limits &limits,
     const float *free, const int64 *step, const uint64 *pair_weak, const uint64 *pair_edge,
     const int *pair_edge_start, const int *displacement, uint64 *pair_live, int64 *edge_step,
-    float *slot)
+    float *slot, lane_f zero)
 {
-    const lane_f zero = lane_splat(0.0f);
     const float edge = shape.edge, *rest = shape.rest, *weight = shape.weight;
     const float *per_scale = shape.per_scale;
     const double *origin = shape.origin;
@@ -149,6 +149,9 @@ DEVICE void sum_tile(
         // One place each, from which rows are reached: indices would fill the registers.
         const float *rest_a = rest + LANES * 3 * (int64)a, *weight_a = weight + LANES * (int64)a;
         const int *moved_a = displacement + LANES * 3 * (int64)a;
+        IN_REGISTER(rest_a);
+        IN_REGISTER(weight_a);
+        IN_REGISTER(moved_a);
         const float *free_a = free ? free + LANES * (int64)a : 0;
         lane_f sum[LANES][4];
         UNROLL for (int i = 0; i < LANES; ++i)
@@ -238,14 +241,30 @@ KERNEL void bond_forces(
     OUT float *slot)            // (n_slots, 4, LANES) force and smallest stretch
 {
     if (flag[FLAG_HALT]) return;
-    FOR_EACH_GROUP(tile, n_tiles, 1) {
-        if (shape.is_strained)
-            sum_tile(tile, is_weakened, pairs, shape, limits, shape.free, step, pair_weak,
-                     pair_edge, pair_edge_start, displacement, pair_live, edge_step, slot);
-        else
-            sum_tile(tile, is_weakened, pairs, shape, limits, 0, step, pair_weak, pair_edge,
-                     pair_edge_start, displacement, pair_live, edge_step, slot);
-    }
+    const lane_f zero = lane_splat(0.0f);
+    FOR_EACH_GROUP(tile, n_tiles, 1)
+        sum_tile(tile, is_weakened, pairs, shape, limits, 0, step, pair_weak, pair_edge,
+                 pair_edge_start, displacement, pair_live, edge_step, slot, zero);
+}
+
+// The same for bodies under residual stress.
+KERNEL void strained_bond_forces(
+    int n_tiles, bool is_weakened, Pairs pairs, RestShape shape, Limits limits,
+    const int *flag,
+    const int64 *step,
+    const uint64 *pair_weak,
+    const uint64 *pair_edge,
+    const int *pair_edge_start,
+    const int *displacement,
+    INOUT uint64 *pair_live,
+    INOUT int64 *edge_step,
+    OUT float *slot)
+{
+    if (flag[FLAG_HALT]) return;
+    const lane_f zero = lane_splat(0.0f);
+    FOR_EACH_GROUP(tile, n_tiles, 1)
+        sum_tile(tile, is_weakened, pairs, shape, limits, shape.free, step, pair_weak, pair_edge,
+                 pair_edge_start, displacement, pair_live, edge_step, slot, zero);
 }
 
 // Note where the live bit of each new contact candidate's bond is, -1 if never bonded.

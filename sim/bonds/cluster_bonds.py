@@ -107,7 +107,7 @@ class ClusterBonds:
             pair_second=self._pair_second, pair_slot=put(network.pair_slot))
         # Where volumes near the horizon count in full, the kernels are told so by a zero.
         self._edge = horizon + 0.5 if edge_volume == "partial" else 0.0
-        self._shape = self._shape_at(solid.position)
+        self._shape, self._is_strained = self._shape_at(solid.position), False
         self._sum_volume = device.xp.zeros(self.layout.particle.shape, np.float32)
         self.set_factors(np.ones(solid.n_elements))
         self._module = device.module(FILE)
@@ -133,7 +133,7 @@ class ClusterBonds:
         They are at rest where particles stand at ``rest`` (n, 3) [m], if these were larger by
         ``free`` (n,).
         """
-        self._shape = self._shape_at(rest, free)
+        self._shape, self._is_strained = self._shape_at(rest, free), True
 
     def set_stiffness(self, particles: Particles, stiffness: Array) -> None:
         """Keep V sqrt(c) for each particle: the product of two is c V_i V_j.
@@ -153,7 +153,9 @@ class ClusterBonds:
 
     def forces(self, particles: Particles) -> list[Launch]:
         """Return the launch that breaks bonds and sums forces into the slots."""
-        return [self._module.bond_forces.prepare(
+        kernel = (self._module.strained_bond_forces if self._is_strained
+                  else self._module.bond_forces)
+        return [kernel.prepare(
             self.n_tiles, self._weakened, self._pairs, self._shape, particles.limits,
             particles.flag, particles.step, self._weak, self._pair_edge, self._pair_edge_start,
             particles.displacement, self.live, particles.edge_step, particles.slot)]

@@ -127,14 +127,13 @@ DEVICE void clear_ahead(
 // the sweep. The offsets are sorted so that neighbouring stores do not overlap.
 //
 // `weight`, where it is not null, holds a factor of each particle: a bond has that of both its ends.
-// What is inlined with null knows nothing of it.
+// What is inlined with null knows nothing of it. `zero` comes from outside, as bond_now wants it.
 DEVICE void sweep_tile(
     int64 tile, const Tiling &tiling, const Offsets &offsets, int segment, bool partial,
     const Limits &limits, const float *weight, const int64 *step, const int *edge,
     const uint8 *weak, const int *weakened, const int *displacement, uint8 *live, int64 *edge_step,
-    float *slot)
+    float *slot, lane_f zero)
 {
-    const lane_f zero = lane_splat(0.0f);
     const BondLaw own_law = bond_law(limits.law, limits.body[tiling.first_cluster]);
     const float *word = offsets.word;
     const int *shift = offsets.shift, *edge_offset = offsets.edge_offset;
@@ -230,9 +229,10 @@ KERNEL void lattice_forces(
     OUT float *slot)            // see Tiling
 {
     if (flag[FLAG_HALT]) return;
+    const lane_f zero = lane_splat(0.0f);
     FOR_EACH_GROUP(tile, n_tiles, 1)
         sweep_tile(tile, tiling, offsets, segment, partial, limits, 0, step, edge, weak, weakened,
-                   displacement, live, edge_step, slot);
+                   displacement, live, edge_step, slot, zero);
 }
 
 // The forces of bodies whose particles have a factor each (surface.py).
@@ -250,9 +250,10 @@ KERNEL void lattice_weighted_forces(
     OUT float *slot)            // see Tiling
 {
     if (flag[FLAG_HALT]) return;
+    const lane_f zero = lane_splat(0.0f);
     FOR_EACH_GROUP(tile, n_tiles, 1)
         sweep_tile(tile, tiling, offsets, segment, partial, limits, weight, step, edge, weak,
-                   weakened, displacement, live, edge_step, slot);
+                   weakened, displacement, live, edge_step, slot, zero);
 }
 
 // Sums over each particle's live bonds: V |xi|, V / |xi|, their number, half their energy [J]. A
